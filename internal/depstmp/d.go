@@ -1,0 +1,32 @@
+// Package depstmp is temporary.
+package depstmp
+
+import (
+	_ "github.com/alicebob/miniredis/v2"
+	_ "github.com/cespare/xxhash/v2"
+	_ "github.com/coder/websocket"
+	_ "github.com/fsnotify/fsnotify"
+	_ "github.com/google/go-cmp/cmp"
+	_ "github.com/hashicorp/golang-lru/v2"
+	_ "github.com/hashicorp/golang-lru/v2/simplelru"
+	_ "github.com/prometheus/client_golang/prometheus/promhttp"
+	_ "github.com/prometheus/client_golang/prometheus/testutil"
+	_ "github.com/redis/go-redis/v9"
+	_ "github.com/spf13/cobra"
+	_ "go.uber.org/goleak"
+	_ "go.yaml.in/yaml/v3"
+	_ "golang.org/x/net/http2"
+	_ "golang.org/x/sync/errgroup"
+	_ "google.golang.org/genproto/googleapis/rpc/errdetails"
+	_ "google.golang.org/grpc"
+	_ "google.golang.org/grpc/health/grpc_health_v1"
+	_ "k8s.io/api/core/v1"
+	_ "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	_ "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/validation"
+	_ "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
+	_ "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
+	_ "k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
+	_ "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	_ "pgregory.net/rapid"
+	_ "sigs.k8s.io/yaml"
+)

@@ -1,0 +1,83 @@
+# Everything that people and CI run. `make help` lists it.
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+BIN      := $(CURDIR)/bin
+FUZZTIME ?= 20s
+GOTEST   ?= go test
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+
+##@ Start here
+
+.PHONY: run
+run: ## Limit a small demo application on this machine, and show what to try
+	@hack/run.sh
+
+.PHONY: test
+test: redis-server ## Run every test with the race detector, against a real Redis
+	@$(GOTEST) -race -timeout 15m ./...
+
+##@ Develop
+
+.PHONY: build
+build: ## Build the binaries into bin/
+	@go build -trimpath -ldflags '-X main.version=$(VERSION)' -o $(BIN)/ ./cmd/...
+
+.PHONY: lint
+lint: $(BIN)/golangci-lint ## Check style, layers and common mistakes
+	@$(BIN)/golangci-lint run ./...
+
+.PHONY: fuzz
+fuzz: ## Fuzz every fuzz target, FUZZTIME (default 20s) each
+	@hack/fuzz.sh $(FUZZTIME)
+
+.PHONY: generate
+generate: $(BIN)/controller-gen ## Regenerate deep-copy functions and CRDs from the types
+	@$(BIN)/controller-gen object crd paths=./api/... output:crd:dir=config/crd
+
+.PHONY: verify
+verify: ## Fail if generated files, go.mod or formatting are not up to date
+	@hack/verify.sh
+
+##@ Prove
+
+.PHONY: exact
+exact: redis-server ## Prove exactness over many windows with several enforcer processes (minutes)
+	@$(GOTEST) -tags exact -count 1 -timeout 30m ./test/exact/...
+
+.PHONY: bench
+bench: redis-server bench-peers ## Measure matching, decisions and the proxy, next to peers (minutes)
+	@$(GOTEST) -tags bench -count 1 -timeout 60m -v ./test/bench/...
+
+##@ Tools
+
+.PHONY: tools
+tools: $(BIN)/controller-gen $(BIN)/golangci-lint ## Build the pinned tools into bin/
+
+$(BIN)/controller-gen: hack/tools/go.mod hack/tools/go.sum
+	@echo 'building controller-gen'
+	@cd hack/tools && go build -o $@ sigs.k8s.io/controller-tools/cmd/controller-gen
+
+$(BIN)/golangci-lint: hack/tools/go.mod hack/tools/go.sum
+	@echo 'building golangci-lint (a few minutes the first time)'
+	@cd hack/tools && go build -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: redis-server
+redis-server: ## Install redis-server where it is missing
+	@hack/install.sh redis-server redis-benchmark
+
+.PHONY: bench-peers
+bench-peers: ## Install what make bench compares with: nginx, HAProxy, wrk
+	@hack/install.sh nginx haproxy wrk
+
+.PHONY: clean
+clean: ## Remove what was built
+	@rm -rf $(BIN)
+
+.PHONY: help
+help: ## Show this help
+	@awk 'BEGIN {FS = ":.*##"} \
+		/^##@/ {printf "\n%s\n", substr($$0, 5)} \
+		/^[a-zA-Z0-9_-]+:.*?##/ {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -70,13 +70,10 @@ type Match struct {
 	Key string
 	// Missing tells that a key part was not there and onMissing applied.
 	Missing bool
+	// Descriptor is the index of the descriptor that the rule met, −1 where the
+	// request itself was matched.
+	Descriptor int
 	// Deny tells that the request is refused because a key part was not there
 	// and onMissing is Deny; Key is empty then.
 	Deny bool
 }
-
-// compiledPolicy is what matching needs of a policy.
-type compiledPolicy struct{}
-
-// compiledRule is what matching and keys need of a rule.
-type compiledRule struct{}

@@ -1,0 +1,156 @@
+package policy
+
+import (
+	"regexp"
+	"strings"
+)
+
+// formIndex holds the rules of policies that read paths alike: by host, then by
+// path, then by method.
+type formIndex struct {
+	form   pathForm
+	hosts  map[string]*pathIndex
+	suffix map[string]*pathIndex // ".example.com" for *.example.com
+	any    *pathIndex
+}
+
+// pathIndex holds the rules of one host.
+type pathIndex struct {
+	exact    map[string]*leaf
+	prefixes map[string]*leaf // without slash at the end
+	depth    int              // segments of the longest prefix
+	patterns []patternLeaf
+	any      leaf
+}
+
+type patternLeaf struct {
+	pattern *regexp.Regexp
+	leaf    leaf
+}
+
+// leaf holds the rules of one path by method.
+type leaf struct {
+	methods map[string][]int32
+	any     []int32
+}
+
+func newFormIndex(form pathForm) *formIndex {
+	return &formIndex{form: form, hosts: map[string]*pathIndex{}, suffix: map[string]*pathIndex{}, any: newPathIndex()}
+}
+
+func newPathIndex() *pathIndex {
+	return &pathIndex{exact: map[string]*leaf{}, prefixes: map[string]*leaf{}}
+}
+
+func (f *formIndex) add(rule *Rule) {
+	m := &rule.compiled.match
+	if len(m.hosts) == 0 {
+		f.any.add(m, int32(rule.Index))
+	}
+	for _, host := range m.hosts {
+		table, key := f.hosts, host
+		if wild, ok := strings.CutPrefix(host, "*"); ok {
+			table, key = f.suffix, wild
+		}
+		if table[key] == nil {
+			table[key] = newPathIndex()
+		}
+		table[key].add(m, int32(rule.Index))
+	}
+}
+
+func (p *pathIndex) add(m *matcher, rule int32) {
+	if len(m.exact)+len(m.prefixes)+len(m.patterns) == 0 {
+		p.any.add(m.methods, rule)
+	}
+	for _, path := range m.exact {
+		leafOf(p.exact, path).add(m.methods, rule)
+	}
+	for _, prefix := range m.prefixes {
+		if prefix == "" {
+			p.any.add(m.methods, rule)
+			continue
+		}
+		p.depth = max(p.depth, strings.Count(prefix, "/"))
+		leafOf(p.prefixes, prefix).add(m.methods, rule)
+	}
+	for _, pattern := range m.patterns {
+		l := patternLeaf{pattern: pattern}
+		l.leaf.add(m.methods, rule)
+		p.patterns = append(p.patterns, l)
+	}
+}
+
+func leafOf(table map[string]*leaf, key string) *leaf {
+	if table[key] == nil {
+		table[key] = &leaf{}
+	}
+	return table[key]
+}
+
+func (l *leaf) add(methods []string, rule int32) {
+	if len(methods) == 0 {
+		l.any = append(l.any, rule)
+		return
+	}
+	if l.methods == nil {
+		l.methods = map[string][]int32{}
+	}
+	for _, method := range methods {
+		l.methods[method] = append(l.methods[method], rule)
+	}
+}
+
+// find appends the rules that hold for host, path and method. A rule that holds
+// in several ways is appended several times.
+func (f *formIndex) find(found []int32, host, path, method string) []int32 {
+	if p := f.hosts[host]; p != nil {
+		found = p.find(found, path, method)
+	}
+	if len(f.suffix) > 0 {
+		for dot := strings.IndexByte(host, '.'); dot >= 0; {
+			// The part before the dot must not be empty: * is one label or more.
+			if p := f.suffix[host[dot:]]; p != nil && dot > 0 {
+				found = p.find(found, path, method)
+			}
+			next := strings.IndexByte(host[dot+1:], '.')
+			if next < 0 {
+				break
+			}
+			dot += 1 + next
+		}
+	}
+	return f.any.find(found, path, method)
+}
+
+func (p *pathIndex) find(found []int32, path, method string) []int32 {
+	found = p.any.find(found, method)
+	if l := p.exact[path]; l != nil {
+		found = l.find(found, method)
+	}
+	for end, depth := 0, 0; depth < p.depth && end < len(path); depth++ {
+		next := strings.IndexByte(path[end+1:], '/')
+		if next < 0 {
+			end = len(path)
+		} else {
+			end += 1 + next
+		}
+		if l := p.prefixes[path[:end]]; l != nil {
+			found = l.find(found, method)
+		}
+	}
+	for i := range p.patterns {
+		if p.patterns[i].pattern.MatchString(path) {
+			found = p.patterns[i].leaf.find(found, method)
+		}
+	}
+	return found
+}
+
+func (l *leaf) find(found []int32, method string) []int32 {
+	found = append(found, l.any...)
+	if l.methods != nil {
+		found = append(found, l.methods[method]...)
+	}
+	return found
+}

@@ -16,13 +16,14 @@ type Decider interface {
 // Outcome is what a door answers.
 type Outcome uint8
 
-// The outcomes, in the order of their weight.
+// The outcomes.
 const (
 	// Allowed: go on to the application.
 	Allowed Outcome = iota
 	// Unavailable: a store could not answer and a policy says Deny (503).
 	Unavailable
-	// KeyMissing: a key part is missing and its onMissing is Deny (403).
+	// KeyMissing: a key part is missing and its onMissing is Deny (403). Nothing
+	// was counted.
 	KeyMissing
 	// Denied: an enforced rule is over (429).
 	Denied
@@ -35,15 +36,16 @@ type Decision struct {
 	// Rule.Index order. Rules that failed and rules of Shadow policies are not
 	// among them.
 	Quotas []Quota
-	// Cause is the policy behind an outcome other than Allowed: the rule that
-	// denied (the one with the longest wait, if several), that failed, or whose
-	// key is missing.
+	// Cause is the rule behind an outcome other than Allowed: the one that
+	// denied (with the longest wait, if several), that failed, or whose key is
+	// missing.
 	Cause *policy.Rule
 	// RetryAfter is how long to wait, in whole seconds ≥ 1, unless Allowed.
 	RetryAfter int64
 
 	matcher policy.Matcher
-	ops     []Op
+	groups  []group
+	batch   [1]*Op
 }
 
 // Quota is one rule's state after the decision.
@@ -57,6 +59,34 @@ type Quota struct {
 	Wait int64
 	// Over tells that this rule denied the request.
 	Over bool
+}
+
+// Reset drops all that refers to a request, for a Decision that is put aside.
+func (d *Decision) Reset() {
+	clear(d.Quotas)
+	d.Outcome, d.Quotas, d.Cause, d.RetryAfter = Allowed, d.Quotas[:0], nil, 0
+	d.matcher.Reset()
+	for i := range d.groups {
+		d.groups[i].reset()
+	}
+	d.groups = d.groups[:0]
+}
+
+// group is what one backend decides of a request.
+type group struct {
+	backend *Backend
+	op      Op
+	rules   []*policy.Rule // by check
+	// failed is set where the store could not answer and failureMode applies.
+	failed error
+}
+
+func (g *group) reset() {
+	clear(g.op.Checks)
+	clear(g.rules)
+	g.backend, g.failed = nil, nil
+	g.op = Op{Checks: g.op.Checks[:0]}
+	g.rules = g.rules[:0]
 }
 
 // Backend is where a policy's counters are.

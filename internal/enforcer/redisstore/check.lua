@@ -1,0 +1,259 @@
+-- Decides a batch of requests in one round trip.
+--
+-- ARGV   groups of requests of one shape, one after the other:
+--          kind, checks a request, requests, then for each check of the shape
+--          limit, window in seconds, window number, cost, 1 if it enforces
+-- KEYS   for each request of each group, for each check: counter, its ":denied"
+-- reply  integers: seconds, microseconds, counters whose expiry was repaired,
+--        then one for each check of each request, in the order of KEYS:
+--          n >= 0        not over, n admitted
+--          -(n + 1)      over, n admitted
+--          -2^55         stale: the window number is not the one of now
+--          -2^55 - 8k    the request failed with kind k
+--
+-- A counter holds attempts, ":denied" what was denied of them, and
+-- admitted = attempts - denied. As long as attempts <= limit nothing more needs
+-- to be known. Costs come as text and go to Redis as they came, because Lua
+-- would write large numbers as 1e+15.
+local CHARGE, LOOK, REFUND = 0, 1, 2
+local MOST = 9007199254740992 -- 2^53: up to here doubles count one by one
+local STALE = -36028797018963968 -- -2^55, and every eighth below it
+
+local time = redis.call('TIME')
+local now = tonumber(time[1])
+local reply = {now, tonumber(time[2]), 0}
+
+local function failure(err)
+  local text = type(err) == 'table' and err.err or tostring(err)
+  local kind = 6
+  if text:find('WRONGTYPE', 1, true) or text:find('not an integer', 1, true) or text:find('overflow', 1, true) then
+    kind = 1
+  elseif text:find('OOM', 1, true) then
+    kind = 2
+  elseif text:find('READONLY', 1, true) then
+    kind = 3
+  elseif text:find('NOPERM', 1, true) or text:find("can't run", 1, true) or text:find("can't access", 1, true) then
+    kind = 4
+  elseif text:find('LOADING', 1, true) or text:find('MASTERDOWN', 1, true) then
+    kind = 5
+  end
+  return STALE - 8 * kind
+end
+
+local function whole(n)
+  return string.format('%.0f', n)
+end
+
+local function failed(answer)
+  return type(answer) == 'table' and answer.err ~= nil
+end
+
+-- Reads a number under pcall; nil is 0.
+local function read(key)
+  local text = redis.pcall('GET', key)
+  if failed(text) then
+    return nil, failure(text)
+  end
+  if not text then
+    return 0
+  end
+  local n = tonumber(text)
+  if not n then
+    return nil, failure({err = 'not an integer'})
+  end
+  return n
+end
+
+-- What was denied of so many attempts. A left-over or broken mark is never
+-- believed beyond the attempts.
+local function denied_of(c, attempts)
+  local text = redis.pcall('GET', c.denied)
+  if failed(text) then
+    return nil, failure(text)
+  end
+  local n = text and tonumber(text) or 0
+  return math.max(0, math.min(n, attempts))
+end
+
+-- Adds the cost of a check to its counter, and sets the expiry if that created
+-- it. Fills in c.admitted (before this request) and c.over.
+local function add(c, s)
+  local attempts = redis.pcall('INCRBY', c.key, s.cost)
+  if failed(attempts) then
+    return failure(attempts)
+  end
+  c.added = true
+  c.created = attempts == s.n
+  if c.created then
+    local set = redis.pcall('EXPIREAT', c.key, s.ends)
+    if failed(set) then
+      return failure(set)
+    end
+    set = redis.pcall('DEL', c.denied)
+    if failed(set) then
+      return failure(set)
+    end
+  end
+  if attempts <= s.limit then
+    c.admitted, c.over = attempts - s.n, false
+    return
+  end
+  if redis.call('TTL', c.key) == -1 then
+    redis.call('EXPIREAT', c.key, s.ends)
+    reply[3] = reply[3] + 1
+  end
+  if attempts > MOST then
+    -- Too many to count one by one: leave the counter as it was.
+    redis.call('DECRBY', c.key, s.cost)
+    attempts = redis.call('GET', c.key)
+    attempts = tonumber(attempts) + s.n
+    c.saturated = true
+  end
+  local denied, err = denied_of(c, attempts - s.n)
+  if err then
+    return err
+  end
+  c.marked = denied
+  c.admitted = attempts - s.n - denied
+  c.over = c.admitted + s.n > s.limit
+  if c.saturated and not c.over then
+    -- Forget what was denied, so that what was admitted stays exact.
+    redis.call('SET', c.key, whole(c.admitted + s.n))
+    redis.call('EXPIREAT', c.key, s.ends)
+    redis.call('DEL', c.denied)
+    c.marked, c.saturated = 0, false
+  end
+end
+
+local function take_back(c, s)
+  if not c.added or c.saturated then
+    return
+  end
+  if c.created then
+    redis.call('DEL', c.key)
+  else
+    redis.call('DECRBY', c.key, s.cost)
+  end
+end
+
+-- Keeps a denied attempt and marks it.
+local function mark(c, s)
+  if c.saturated then
+    return
+  end
+  local marked = redis.pcall('INCRBY', c.denied, s.cost)
+  if failed(marked) or marked ~= c.marked + s.n then
+    redis.call('SET', c.denied, whole(c.marked + s.n))
+    redis.call('EXPIREAT', c.denied, s.ends)
+  elseif c.marked == 0 then
+    redis.call('EXPIREAT', c.denied, s.ends)
+  end
+end
+
+-- Both return a failure, after which nothing of the request is left.
+local function charge(checks, shape)
+  local refused = false
+  for i, c in ipairs(checks) do
+    local err = add(c, shape[i])
+    if err then
+      for j = 1, i do
+        take_back(checks[j], shape[j])
+      end
+      return err
+    end
+    refused = refused or (c.over and shape[i].enforces)
+  end
+  for i, c in ipairs(checks) do
+    if c.over then
+      mark(c, shape[i])
+    elseif refused then
+      take_back(c, shape[i])
+    else
+      c.admitted = c.admitted + shape[i].n
+    end
+  end
+end
+
+local function debit(checks, shape)
+  for i, c in ipairs(checks) do
+    local s = shape[i]
+    local err = add(c, s)
+    if err then
+      for j = 1, i do
+        take_back(checks[j], shape[j])
+      end
+      return err
+    end
+    if not c.saturated then
+      c.admitted = c.admitted + s.n
+    end
+    c.over = c.admitted > s.limit
+  end
+end
+
+local function look(checks, shape)
+  for i, c in ipairs(checks) do
+    local s = shape[i]
+    local attempts, err = read(c.key)
+    local denied
+    if not err then
+      denied, err = denied_of(c, attempts)
+    end
+    if err then
+      return err
+    end
+    c.admitted = attempts - denied
+    c.over = c.admitted + math.max(s.n, 1) > s.limit
+  end
+end
+
+local function refund(checks, shape)
+  local err = look(checks, shape)
+  if err then
+    return err
+  end
+  for i, c in ipairs(checks) do
+    local back = math.min(shape[i].n, c.admitted)
+    if back > 0 then
+      local answer = redis.pcall('DECRBY', c.key, whole(back))
+      if failed(answer) then
+        return failure(answer)
+      end
+      c.admitted = c.admitted - back
+    end
+    c.over = false
+  end
+end
+
+local actions = {[CHARGE] = charge, [LOOK] = look, [REFUND] = refund, [3] = debit}
+
+local a, k = 1, 1
+while a <= #ARGV do
+  local kind, width, requests = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), tonumber(ARGV[a + 2])
+  a = a + 3
+  local shape, stale = {}, false
+  for i = 1, width do
+    local window, number = tonumber(ARGV[a + 1]), tonumber(ARGV[a + 2])
+    shape[i] = {
+      limit = tonumber(ARGV[a]),
+      ends = whole((number + 1) * window),
+      cost = ARGV[a + 3],
+      n = tonumber(ARGV[a + 3]),
+      enforces = ARGV[a + 4] == '1',
+    }
+    stale = stale or math.floor(now / window) ~= number
+    a = a + 5
+  end
+  for _ = 1, requests do
+    local checks = {}
+    for i = 1, width do
+      checks[i] = {key = KEYS[k], denied = KEYS[k + 1]}
+      k = k + 2
+    end
+    local code = stale and STALE or actions[kind](checks, shape)
+    for _, c in ipairs(checks) do
+      reply[#reply + 1] = code or (c.over and -(c.admitted + 1)) or c.admitted
+    end
+  end
+end
+return reply

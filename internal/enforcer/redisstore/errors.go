@@ -1,0 +1,85 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/weir-dev/weir/internal/enforcer/limiter"
+)
+
+// The library would log addresses and what servers say; what is worth knowing
+// reaches the Observer.
+func init() { redis.SetLogger(quiet{}) }
+
+type quiet struct{}
+
+func (quiet) Printf(context.Context, string, ...any) {
+	slog.Debug("redis client reports trouble")
+}
+
+// isNoScript tells that Redis has carried out nothing because it does not know
+// the script.
+func isNoScript(err error) bool {
+	return err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT")
+}
+
+// refusals are the kinds of failure by how Redis's answer begins.
+var refusals = []struct {
+	prefix string
+	kind   error
+}{
+	{"OOM", limiter.ErrOutOfMemory},
+	{"READONLY", limiter.ErrReadOnly},
+	{"LOADING", limiter.ErrLoading},
+	{"MASTERDOWN", limiter.ErrLoading},
+	{"CLUSTERDOWN", limiter.ErrLoading},
+	{"BUSY", limiter.ErrLoading},
+	{"NOAUTH", limiter.ErrDenied},
+	{"WRONGPASS", limiter.ErrDenied},
+	{"NOPERM", limiter.ErrDenied},
+	{"ERR invalid password", limiter.ErrDenied},
+	{"ERR AUTH", limiter.ErrDenied},
+	{"ERR Client sent AUTH", limiter.ErrDenied},
+}
+
+// classify turns an error of the client into one of the limiter's kinds. What
+// the peer said is left out: it may hold anything.
+func classify(ctx context.Context, err error) error {
+	var timeout net.Error
+	var refused redis.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("%w: %w", limiter.ErrTimeout, context.Canceled)
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, redis.ErrPoolTimeout), ctx.Err() != nil,
+		errors.As(err, &timeout) && timeout.Timeout():
+		return limiter.ErrTimeout
+	case errors.As(err, &refused):
+		return kindOf(refused.Error())
+	case errors.Is(err, io.EOF), errors.Is(err, net.ErrClosed), errors.Is(err, redis.ErrClosed):
+		return limiter.ErrUnreachable
+	}
+	var network *net.OpError
+	if errors.As(err, &network) {
+		return limiter.ErrUnreachable
+	}
+	if strings.HasPrefix(err.Error(), "redis: ") {
+		return limiter.ErrProtocol
+	}
+	return limiter.ErrUnreachable
+}
+
+func kindOf(answer string) error {
+	for _, refusal := range refusals {
+		if strings.HasPrefix(answer, refusal.prefix) {
+			return refusal.kind
+		}
+	}
+	return limiter.ErrProtocol
+}

@@ -96,6 +96,7 @@ func runStandalone(ctx context.Context, o options) error {
 		return usageError{err}
 	}
 	defer enforcement.Close()
+	defer l.Close()
 	if err := firstLoad(enforcement, logger); err != nil {
 		return err
 	}

@@ -152,7 +152,7 @@ func parseForwarded(entry string) (netip.Addr, bool) {
 	}
 	if entry[0] == '[' {
 		end := strings.IndexByte(entry, ']')
-		if end < 0 || !(entry[end+1:] == "" || isPort(entry[end+1:])) {
+		if end < 0 || entry[end+1:] != "" && !isPort(entry[end+1:]) {
 			return netip.Addr{}, false
 		}
 		entry = entry[1:end]

@@ -29,7 +29,7 @@ type process struct {
 func start(t *testing.T, listens, program string, args ...string) *process {
 	t.Helper()
 	var output bytes.Buffer
-	cmd := exec.Command(program, args...)
+	cmd := exec.CommandContext(context.Background(), program, args...)
 	cmd.Stdout, cmd.Stderr = &output, &output
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	// Pdeathsig follows the thread that starts the process.

@@ -62,7 +62,7 @@ func (s *Server) Run() {
 		s.t.Fatal("redis-server is not installed; make redis-server installs it")
 	}
 	s.output.Reset()
-	s.cmd = exec.Command(program, s.args...)
+	s.cmd = exec.CommandContext(context.Background(), program, s.args...)
 	s.cmd.Stdout, s.cmd.Stderr = &s.output, &s.output
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	// Pdeathsig follows the thread that starts the process; it is ended by the

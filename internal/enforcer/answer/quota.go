@@ -69,11 +69,43 @@ func families(d *limiter.Decision) (standard bool, least *limiter.Quota) {
 		if !q.Rule.Policy.Response.Legacy {
 			continue
 		}
-		if least == nil || q.Remaining < least.Remaining || q.Remaining == least.Remaining && q.Over && !least.Over {
+		if least == nil || tighter(q, least) {
 			least = q
 		}
 	}
 	return standard, least
+}
+
+// tighter tells that a holds the caller back more than b: less is left, or it
+// denied, or it lasts longer. So the legacy headers agree with Retry-After.
+func tighter(a, b *limiter.Quota) bool {
+	switch {
+	case a.Remaining != b.Remaining:
+		return a.Remaining < b.Remaining
+	case a.Over != b.Over:
+		return a.Over
+	}
+	return a.Wait > b.Wait
+}
+
+// isListed tells that quotas[i] is among the maxItems tightest of those that the
+// standard headers show.
+func isListed(quotas []limiter.Quota, i int) bool {
+	q := &quotas[i]
+	if !q.Rule.Policy.Response.Standard {
+		return false
+	}
+	if len(quotas) <= maxItems {
+		return true
+	}
+	before := 0
+	for j := range quotas {
+		other := &quotas[j]
+		if j != i && other.Rule.Policy.Response.Standard && (tighter(other, q) || j < i && !tighter(q, other)) {
+			before++
+		}
+	}
+	return before < maxItems
 }
 
 // writer builds the values of several headers in one piece of memory.
@@ -118,7 +150,7 @@ func (w *writer) items(quotas []limiter.Quota, appendItem func([]byte, *limiter.
 	shown := 0
 	for i := range quotas {
 		q := &quotas[i]
-		if !q.Rule.Policy.Response.Standard || shown == maxItems {
+		if !isListed(quotas, i) {
 			continue
 		}
 		if shown > 0 {
@@ -134,29 +166,41 @@ func (w *writer) items(quotas []limiter.Quota, appendItem func([]byte, *limiter.
 }
 
 // appendName names an item by its rule, by policy.rule where another policy has
-// a rule of that name, and by its place where names are hidden. Names of rules
+// a rule of that name (with the namespace where even that is not enough), and by
+// its place where names are hidden. Names of rules
 // and policies need no escape in a structured field.
 func appendName(dst []byte, quotas []limiter.Quota, i, place int) []byte {
 	rule := quotas[i].Rule
 	if rule.Policy.Response.Minimal {
 		return strconv.AppendInt(append(dst, 'r'), int64(place), 10)
 	}
+	shared, twin := false, false
 	for j := range quotas {
-		if other := quotas[j].Rule; j != i && other.Name == rule.Name && other.Policy != rule.Policy {
-			dst = append(dst, rule.Policy.Name.Name...)
-			dst = append(dst, '.')
-			break
+		if other := quotas[j].Rule; other.Name == rule.Name && other.Policy != rule.Policy {
+			shared, twin = true, twin || other.Policy.Name.Name == rule.Policy.Name.Name
 		}
+	}
+	if twin {
+		dst = append(append(dst, rule.Policy.Name.Namespace...), '/')
+	}
+	if shared {
+		dst = append(append(dst, rule.Policy.Name.Name...), '.')
 	}
 	return append(dst, rule.Name...)
 }
 
+// maxInteger is the largest integer of a structured field (RFC 9651 section
+// 3.3.1); one that is larger would make clients drop the whole field.
+const maxInteger = 999_999_999_999_999
+
+func appendParameter(dst []byte, name string, n int64) []byte {
+	return strconv.AppendInt(append(dst, name...), min(n, maxInteger), 10)
+}
+
 func appendPolicy(dst []byte, q *limiter.Quota) []byte {
-	dst = strconv.AppendInt(append(dst, ";q="...), q.Rule.Limit, 10)
-	return strconv.AppendInt(append(dst, ";w="...), q.Rule.Window, 10)
+	return appendParameter(appendParameter(dst, ";q=", q.Rule.Limit), ";w=", q.Rule.Window)
 }
 
 func appendQuota(dst []byte, q *limiter.Quota) []byte {
-	dst = strconv.AppendInt(append(dst, ";r="...), q.Remaining, 10)
-	return strconv.AppendInt(append(dst, ";t="...), q.Wait, 10)
+	return appendParameter(appendParameter(dst, ";r=", q.Remaining), ";t=", q.Wait)
 }

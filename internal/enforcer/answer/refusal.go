@@ -97,15 +97,15 @@ func allowOrigin(h, request http.Header, origins []string) {
 	if len(origins) == 0 {
 		return
 	}
-	any := slices.Contains(origins, "*")
-	if !any {
+	everyone := slices.Contains(origins, "*")
+	if !everyone {
 		h.Add("Vary", "Origin")
 	}
 	origin := request.Get("Origin")
 	switch {
 	case origin == "":
 		return
-	case any:
+	case everyone:
 		h.Set("Access-Control-Allow-Origin", "*")
 	case slices.Contains(origins, origin):
 		h.Set("Access-Control-Allow-Origin", origin)

@@ -16,36 +16,36 @@ type Decider interface {
 // Outcome is what a door answers.
 type Outcome uint8
 
-// The outcomes.
+// The outcomes, in the order of their weight: where several hold, the last does.
 const (
 	// Allowed: go on to the application.
 	Allowed Outcome = iota
 	// Unavailable: a store could not answer and a policy says Deny (503).
 	Unavailable
-	// KeyMissing: a key part is missing and its onMissing is Deny (403). Nothing
-	// was counted.
-	KeyMissing
 	// Denied: an enforced rule is over (429).
 	Denied
+	// KeyMissing: a key part is missing and its onMissing is Deny (403). Nothing
+	// was charged.
+	KeyMissing
 )
 
-// Decision is what came out for one request.
+// Decision is what came out for one request. The zero value is ready for use.
 type Decision struct {
 	Outcome Outcome
 	// Quotas are the rules that were decided, whose quota the caller may see, in
 	// Rule.Index order. Rules that failed and rules of Shadow policies are not
-	// among them.
+	// among them; without Allowed or Denied there are none.
 	Quotas []Quota
-	// Cause is the rule behind an outcome other than Allowed: the one that
-	// denied (with the longest wait, if several), that failed, or whose key is
-	// missing.
+	// Cause is the rule behind an outcome other than Allowed: the one that denied
+	// (with the longest wait, if several), that failed, or whose key is missing.
 	Cause *policy.Rule
-	// RetryAfter is how long to wait, in whole seconds ≥ 1, unless Allowed.
+	// RetryAfter is how long to wait, in whole seconds ≥ 1, where Denied or
+	// Unavailable. It is 0 otherwise: waiting does not mend a missing key.
 	RetryAfter int64
 
 	matcher policy.Matcher
-	groups  []group
-	batch   [1]*Op
+	calls   []call
+	failed  *policy.Rule // whose store failed, and whose policy denies then
 }
 
 // Quota is one rule's state after the decision.
@@ -61,32 +61,31 @@ type Quota struct {
 	Over bool
 }
 
+// maxKeptCalls and maxKeptChecks bound the scratch space that a Decision keeps.
+const (
+	maxKeptCalls  = 8
+	maxKeptChecks = 64
+)
+
 // Reset drops all that refers to a request, for a Decision that is put aside.
 func (d *Decision) Reset() {
-	clear(d.Quotas)
-	d.Outcome, d.Quotas, d.Cause, d.RetryAfter = Allowed, d.Quotas[:0], nil, 0
+	d.begin()
 	d.matcher.Reset()
-	for i := range d.groups {
-		d.groups[i].reset()
+	clear(d.Quotas[:cap(d.Quotas)])
+	calls := d.calls[:cap(d.calls)]
+	if len(calls) > maxKeptCalls || cap(d.Quotas) > maxKeptChecks {
+		d.calls, d.Quotas = nil, nil
+		return
 	}
-	d.groups = d.groups[:0]
+	for i := range calls {
+		calls[i].reset()
+	}
 }
 
-// group is what one backend decides of a request.
-type group struct {
-	backend *Backend
-	op      Op
-	rules   []*policy.Rule // by check
-	// failed is set where the store could not answer and failureMode applies.
-	failed error
-}
-
-func (g *group) reset() {
-	clear(g.op.Checks)
-	clear(g.rules)
-	g.backend, g.failed = nil, nil
-	g.op = Op{Checks: g.op.Checks[:0]}
-	g.rules = g.rules[:0]
+// begin clears the results of the request before.
+func (d *Decision) begin() {
+	d.Outcome, d.Quotas, d.Cause, d.RetryAfter = Allowed, d.Quotas[:0], nil, 0
+	d.calls, d.failed = d.calls[:0], nil
 }
 
 // Backend is where a policy's counters are.
@@ -100,6 +99,7 @@ type Backend struct {
 // Snapshot is what a Limiter enforces at one moment. It never changes.
 type Snapshot struct {
 	Set *policy.Set
-	// Backends by Policy.Index. Policies with an equal pointer share a Store.
+	// Backends by Policy.Index, one for each policy that is not Disabled.
+	// Policies with an equal pointer share a Store.
 	Backends []*Backend
 }

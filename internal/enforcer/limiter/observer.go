@@ -2,49 +2,65 @@ package limiter
 
 import "github.com/weir-dev/weir/internal/policy"
 
-// RuleOutcome is what came of one rule for one request.
-type RuleOutcome uint8
+// Observer watches a Limiter; metrics is the one there is.
+type Observer interface {
+	// Observe is told of a Snapshot before it is in force, and returns who is told
+	// about its decisions. What belongs to rules that are gone can be dropped.
+	Observe(s *Snapshot) Recorder
+}
 
-// The outcomes of a rule.
+// Recorder is told about the decisions under one Snapshot. It is called on the
+// path of every request, from many goroutines. It never hears anything that a
+// caller sent.
+type Recorder interface {
+	// Decided tells what one rule made of a request.
+	Decided(rule *policy.Rule, v Verdict)
+	// Exempt tells that a policy left a request alone.
+	Exempt(p *policy.Policy)
+	// Missing tells that a part of a rule's key was not there.
+	Missing(rule *policy.Rule)
+	// ForwardedIgnored tells that a policy does not trust the peer that sent a
+	// forwarded address.
+	ForwardedIgnored(p *policy.Policy)
+	// Failed tells that a backend did not carry out an operation. kind is one of
+	// FailureKinds.
+	Failed(b *Backend, kind string)
+	// FellBack tells that a rule was decided in this process's memory.
+	FellBack(rule *policy.Rule)
+	// RefundLost tells that something charged could not be given back: a counter
+	// shows more than was let through.
+	RefundLost(b *Backend)
+	// Refused tells that a request was refused. Each is refused once.
+	Refused(o Outcome)
+}
+
+// Verdict is what one rule made of a request.
+type Verdict uint8
+
+// The verdicts. A rule has none on a request that only others refused: it was not
+// charged.
 const (
-	OutcomeAllowed RuleOutcome = iota
-	OutcomeDenied
-	OutcomeShadowDenied
-	OutcomeError
-	OutcomeKeyMissing
-	numOutcomes
+	// Admissions were charged and let through.
+	Admissions Verdict = iota
+	// Denials were refused by the rule.
+	Denials
+	// ShadowDenials would have been refused, were the policy enforced.
+	ShadowDenials
+	// Failures could not be decided by the policy's store.
+	Failures
 )
 
-// NumRuleOutcomes is how many outcomes there are.
-const NumRuleOutcomes = int(numOutcomes)
+type noObserver struct{}
 
-// String is the value of a metric's label.
-func (o RuleOutcome) String() string {
-	return [...]string{"allowed", "denied", "shadow_denied", "error", "key_missing"}[o]
-}
+func (noObserver) Observe(*Snapshot) Recorder { return noRecorder{} }
 
-// Observer learns what a Limiter decides. Its methods are called for every
-// request, so they must be cheap, and at the same time, so they must be safe.
-type Observer interface {
-	// Enforcing is told of the policies that come into force.
-	Enforcing(set *policy.Set)
-	// Decided is told what came of a rule that counted a request.
-	Decided(rule *policy.Rule, outcome RuleOutcome)
-	// Exempted is told of a policy that left a request alone.
-	Exempted(p *policy.Policy)
-	// KeyMissing is told of a rule with a key part that was not there.
-	KeyMissing(rule *policy.Rule)
-	// ForwardedIgnored is told that a forwarded address was not believed.
-	ForwardedIgnored()
-	// StoreFailed is told of an operation that a store could not carry out.
-	StoreFailed(backend *Backend, err error)
-}
+type noRecorder struct{}
 
-type nobody struct{}
-
-func (nobody) Enforcing(*policy.Set)             {}
-func (nobody) Decided(*policy.Rule, RuleOutcome) {}
-func (nobody) Exempted(*policy.Policy)           {}
-func (nobody) KeyMissing(*policy.Rule)           {}
-func (nobody) ForwardedIgnored()                 {}
-func (nobody) StoreFailed(*Backend, error)       {}
+func (noRecorder) Decided(*policy.Rule, Verdict)   {}
+func (noRecorder) Exempt(*policy.Policy)           {}
+func (noRecorder) Missing(*policy.Rule)            {}
+func (noRecorder) ForwardedIgnored(*policy.Policy) {}
+func (noRecorder) Failed(*Backend, string)         {}
+func (noRecorder) FellBack(*policy.Rule)           {}
+func (noRecorder) RefundLost(*Backend)             {}
+func (noRecorder) Refused(Outcome)                 {}

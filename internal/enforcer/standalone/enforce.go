@@ -101,10 +101,10 @@ func (e *Enforcement) InForce() (*policy.Set, []*limiter.Backend) {
 // Load reads the files and puts them in force, or says what is wrong with them
 // and leaves in force what is. Files that did not change are left alone.
 func (e *Enforcement) Load() (changed bool, problems Problems) {
-	content, err := e.digest()
+	content := e.digest()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err == nil && content == e.content {
+	if content == e.content {
 		return false, nil
 	}
 	objects, problems := Load(e.opts.Paths, nil)
@@ -126,7 +126,7 @@ func (e *Enforcement) Load() (changed bool, problems Problems) {
 }
 
 // digest sums up the files, to see whether they changed.
-func (e *Enforcement) digest() (sum [sha256.Size]byte, err error) {
+func (e *Enforcement) digest() [sha256.Size]byte {
 	h := sha256.New()
 	for _, path := range e.opts.Paths {
 		files, err := readFiles(path, nil)
@@ -139,7 +139,7 @@ func (e *Enforcement) digest() (sum [sha256.Size]byte, err error) {
 			_, _ = h.Write(f.data)
 		}
 	}
-	return [sha256.Size]byte(h.Sum(nil)), nil
+	return [sha256.Size]byte(h.Sum(nil))
 }
 
 func (e *Enforcement) resolve(objects *Objects) (map[policy.Name]*connection, Problems) {

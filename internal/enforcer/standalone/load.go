@@ -47,7 +47,7 @@ func (p Problem) String() string {
 }
 
 // Problems are what is wrong with some files.
-type Problems []Problem
+type Problems []Problem //nolint:errname // they are listed far more often than returned as an error
 
 // Errors are the problems that keep the files from being used.
 func (p Problems) Errors() Problems {
@@ -163,6 +163,8 @@ func (o *Objects) parse(f file) (problems Problems) {
 // yamlProblem takes the line out of what the YAML library says.
 func yamlProblem(name string, err error) Problem {
 	message := strings.TrimPrefix(err.Error(), "yaml: ")
+	message = strings.TrimSpace(strings.TrimPrefix(message, "unmarshal errors:"))
+	message, _, _ = strings.Cut(message, "\n")
 	problem := Problem{File: name, Message: message}
 	if _, scanErr := fmt.Sscanf(message, "line %d:", &problem.Line); scanErr == nil {
 		_, problem.Message, _ = strings.Cut(message, ": ")

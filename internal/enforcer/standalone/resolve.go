@@ -175,7 +175,7 @@ func (o *Objects) secret(namespace, name string, keys ...string) (map[string][]b
 	}
 	for _, key := range keys {
 		if len(secret[key]) == 0 {
-			return nil, fmt.Errorf("Secret %s/%s has no key %q", namespace, name, key)
+			return nil, fmt.Errorf("key %q is missing in Secret %s/%s", key, namespace, name)
 		}
 	}
 	return secret, nil

@@ -13,7 +13,7 @@ if [ -n "$unformatted" ]; then
 fi
 
 # Generate in a copy, so that a failed check leaves the tree alone.
-make --no-print-directory bin/controller-gen BIN=bin
+make -s "$PWD/bin/controller-gen"
 mkdir "$work/tree"
 git ls-files -z -- api go.mod go.sum config/crd hack/boilerplate.go.txt | xargs -0 cp --parents -t "$work/tree" 2>/dev/null || true
 (cd "$work/tree" && "$OLDPWD/bin/controller-gen" object crd paths=./api/... output:crd:dir=config/crd)

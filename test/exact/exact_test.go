@@ -143,7 +143,7 @@ type clock struct {
 // now reads the clock, and waits.
 func (c clock) now() time.Duration {
 	elapsed := time.Since(c.start)
-	reading := elapsed + c.job.Skew + c.job.Step*(elapsed/time.Second%7)
+	reading := elapsed + c.job.Skew + time.Duration(int64(c.job.Step)*(int64(elapsed/time.Second)%7))
 	if c.job.Jitter > 0 {
 		reading += time.Duration(rand.Int64N(int64(2*c.job.Jitter))) - c.job.Jitter
 	}

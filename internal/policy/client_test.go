@@ -56,6 +56,8 @@ func TestOneAddressIsOneBucket(t *testing.T) {
 		{"zones", "fe80::", []string{"fe80::1%eth0", "fe80::1%eth1", "[fe80::1%25eth0]:80"}},
 		{"a mapped address", "192.0.2.1", []string{"::ffff:192.0.2.1", "192.0.2.1", "[::ffff:c000:201]:80"}},
 		{"another mapped address", "192.0.2.2", []string{"::ffff:192.0.2.2"}},
+		{"NAT64", "8.8.8.8", []string{"64:ff9b::808:808", "8.8.8.8"}},
+		{"another NAT64", "9.9.9.9", []string{"64:ff9b::909:909"}},
 		{"what is no address", "10.0.0.1", []string{
 			"unknown", "_hidden", "", " ", ",,", "203.0.113.9:99999", "203.0.113.9:", "203.0.113.9:x", "203.0.113.9:+80", "1.2.3", "1.2.3.4.5", "01.2.3.4",
 			"[2001:db8::1", "2001:db8::1]", "[2001:db8::1]x", "[2001:db8::1]:", "203.0.113.9%eth0", "fe80::1%", "0x7f.1", "203.0.113.9;1", strings.Repeat("1", 60<<10), "\x00", "１.2.3.4",
@@ -140,5 +142,15 @@ func TestEveryoneShowsWhenForwardedAddressesAreIgnored(t *testing.T) {
 	}
 	if !s.TrustsPeer(netip.MustParseAddr("::ffff:10.0.0.1")) || s.TrustsPeer(netip.MustParseAddr("192.0.2.1")) {
 		t.Error("exactly the balancer should be trusted")
+	}
+}
+
+func TestFindingTheCallerAllocatesNothing(t *testing.T) {
+	r := trusting(t, "10.0.0.0/8", "2001:db8::/32")
+	for _, line := range []string{"1.1.1.1, 203.0.113.9:80, [2001:db8::1]:443, 10.1.1.1", "fe80::1%eth0", "unknown", "999.999", ",,"} {
+		req := &Request{Peer: netip.MustParseAddr("10.0.0.1"), Header: map[string][]string{"X-Forwarded-For": {line}}}
+		if allocs := testing.AllocsPerRun(100, func() { r.Resolve(req) }); allocs > 0 {
+			t.Errorf("%q: %v allocations", line, allocs)
+		}
 	}
 }

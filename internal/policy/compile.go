@@ -2,11 +2,8 @@ package policy
 
 import (
 	"fmt"
-	"net/netip"
-	"net/textproto"
 	"regexp"
 	"strconv"
-	"strings"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 )
@@ -14,42 +11,33 @@ import (
 // DefaultKeyPrefix starts keys where a backend names no prefix.
 const DefaultKeyPrefix = "rl"
 
+// keyTextPattern is for what stands in keys unescaped. Files, unlike clusters, can
+// give a policy any name.
+var keyTextPattern = regexp.MustCompile(`^[A-Za-z0-9._-]*$`)
+
 // compiledPolicy is what matching needs of a policy.
 type compiledPolicy struct {
 	client         *ClientResolver
 	clientSpec     string // equal for policies that see callers alike
 	form           pathForm
 	countPreflight bool
-	exempt         []matcher
+	exempt         []exemption
+}
+
+// exemption is what a policy leaves alone.
+type exemption struct {
+	name  string
+	match conditions
 }
 
 // compiledRule is what matching and keys need of a rule.
 type compiledRule struct {
-	match   matcher
+	match   conditions
 	parts   []keyPart
 	hashKey []byte
 	keyHead string // <prefix>:{
 	keyTail string // }:<namespace>/<policy>/<rule>:<window>:
-}
-
-// matcher is one compiled match. Hosts, methods and paths are what the index of
-// a Set is built of, and what exemptions compare one by one.
-type matcher struct {
-	hosts      []string
-	methods    []string
-	exact      []string
-	prefixes   []string // without slash at the end; "" holds for every path
-	patterns   []*regexp.Regexp
-	headers    []headerMatcher
-	ranges     []netip.Prefix
-	descriptor []v1alpha1.DescriptorMatch
-}
-
-type headerMatcher struct {
-	name    string
-	kind    v1alpha1.HeaderMatchType
-	value   string
-	pattern *regexp.Regexp
+	keyless string // the whole key where there are no parts
 }
 
 // Compile makes a policy ready to match. The error of an invalid one lists all
@@ -58,8 +46,11 @@ func Compile(p *v1alpha1.RateLimitPolicy, d Defaults) (*Policy, error) {
 	if errs := ValidatePolicy(p); len(errs) > 0 {
 		return nil, fmt.Errorf("policy %s/%s: %w", p.Namespace, p.Name, errs.ToAggregate())
 	}
-	if d.KeyPrefix == "" {
-		d.KeyPrefix = DefaultKeyPrefix
+	d.KeyPrefix = orDefault(d.KeyPrefix, DefaultKeyPrefix)
+	for _, text := range []string{d.KeyPrefix, p.Namespace, p.Name} {
+		if !keyTextPattern.MatchString(text) {
+			return nil, fmt.Errorf("policy %s/%s: %q cannot stand in a key: write letters, digits, dots, dashes and underscores", p.Namespace, p.Name, text)
+		}
 	}
 	compiled := &Policy{
 		Name:        Name{Namespace: p.Namespace, Name: p.Name},
@@ -131,7 +122,7 @@ func (p *Policy) compileOptions(spec *v1alpha1.RateLimitPolicySpec, d Defaults) 
 		if err != nil {
 			return fmt.Errorf("compile exemption %q: %w", spec.Exempt[i].Name, err)
 		}
-		p.compiled.exempt = append(p.compiled.exempt, m)
+		p.compiled.exempt = append(p.compiled.exempt, exemption{name: spec.Exempt[i].Name, match: m})
 	}
 	return nil
 }
@@ -150,71 +141,11 @@ func (p *Policy) compileRule(r *v1alpha1.Rule, d Defaults) (*Rule, error) {
 			return nil, err
 		}
 	}
+	if len(r.Key) == 0 {
+		rule.compiled.keyless = rule.compiled.keyHead + p.Name.String() + rule.compiled.keyTail
+	}
 	for i := range r.Key {
 		rule.compiled.parts = append(rule.compiled.parts, compileKeyPart(&r.Key[i]))
 	}
 	return rule, nil
 }
-
-func compileMatch(m *v1alpha1.Match, form pathForm) (matcher, error) {
-	c := matcher{hosts: m.Hosts, methods: m.Methods, descriptor: m.Descriptor}
-	for i := range m.Paths {
-		if err := c.addPath(&m.Paths[i], form); err != nil {
-			return c, err
-		}
-	}
-	for i := range m.Headers {
-		h := headerMatcher{name: canonicalHeader(m.Headers[i].Name), kind: m.Headers[i].Type}
-		if m.Headers[i].Value != nil {
-			h.value = *m.Headers[i].Value
-		}
-		if h.kind == v1alpha1.HeaderMatchRegularExpression {
-			pattern, err := compilePattern(h.value, false)
-			if err != nil {
-				return c, err
-			}
-			h.pattern = pattern
-		}
-		c.headers = append(c.headers, h)
-	}
-	for _, text := range m.ClientCIDRs {
-		prefix, err := ParseRange(string(text))
-		if err != nil {
-			return c, fmt.Errorf("client range %q: %w", text, err)
-		}
-		c.ranges = append(c.ranges, prefix)
-	}
-	return c, nil
-}
-
-func (m *matcher) addPath(p *v1alpha1.PathMatch, form pathForm) error {
-	switch p.Type {
-	case v1alpha1.PathMatchExact:
-		m.exact = append(m.exact, form.apply(CleanPath(p.Value)))
-	case v1alpha1.PathMatchPrefix:
-		prefix := form.apply(CleanPath(p.Value))
-		m.prefixes = append(m.prefixes, strings.TrimSuffix(prefix, "/"))
-	default:
-		pattern, err := compilePattern(p.Value, form.foldCase)
-		if err != nil {
-			return err
-		}
-		m.patterns = append(m.patterns, pattern)
-	}
-	return nil
-}
-
-// compilePattern compiles a regular expression that must hold for a whole text.
-func compilePattern(text string, foldCase bool) (*regexp.Regexp, error) {
-	flags := ""
-	if foldCase {
-		flags = "(?i)"
-	}
-	pattern, err := regexp.Compile(flags + `^(?:` + text + `)$`)
-	if err != nil {
-		return nil, fmt.Errorf("regular expression %q: %w", text, err)
-	}
-	return pattern, nil
-}
-
-func canonicalHeader(name string) string { return textproto.CanonicalMIMEHeaderKey(name) }

@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"strconv"
+
 	"github.com/weir-dev/weir/api/v1alpha1"
 )
 
@@ -77,3 +79,7 @@ type Match struct {
 	// and onMissing is Deny; Key is empty then.
 	Deny bool
 }
+
+// Counter is the counter's whole key in the window of that number, which is the
+// Unix time divided by Rule.Window.
+func (m *Match) Counter(number int64) string { return m.Key + strconv.FormatInt(number, 10) }

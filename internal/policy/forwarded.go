@@ -1,15 +1,12 @@
 package policy
 
-// ForwardedIgnoredBy tells, after a Match of req, that p looked for the caller's
-// address and ignored a forwarded one because it does not trust the peer.
-func (m *Matcher) ForwardedIgnoredBy(req *Request, p *Policy) bool {
-	if !m.ForwardedIgnored {
-		return false
-	}
+// ForwardedIgnoredBy tells, after a Match of the request, that p looked for the
+// caller's address and ignored a forwarded one because it does not trust the
+// peer.
+func (m *Matcher) ForwardedIgnoredBy(_ *Request, p *Policy) bool {
 	for i := range m.clients {
 		if m.clients[i].resolver == p.compiled.client {
-			_, ignored := p.compiled.client.Resolve(req)
-			return ignored
+			return m.clients[i].ignored
 		}
 	}
 	return false

@@ -1,9 +1,6 @@
 package policy
 
-import (
-	"regexp"
-	"strings"
-)
+import "strings"
 
 // formIndex holds the rules of policies that read paths alike: by host, then by
 // path, then by method.
@@ -11,6 +8,7 @@ type formIndex struct {
 	form   pathForm
 	hosts  map[string]*pathIndex
 	suffix map[string]*pathIndex // ".example.com" for *.example.com
+	labels int                   // of the longest suffix
 	any    *pathIndex
 }
 
@@ -19,12 +17,13 @@ type pathIndex struct {
 	exact    map[string]*leaf
 	prefixes map[string]*leaf // without slash at the end
 	depth    int              // segments of the longest prefix
-	patterns []patternLeaf
+	patterns []*patternLeaf
 	any      leaf
 }
 
+// patternLeaf holds the rules of one regular expression.
 type patternLeaf struct {
-	pattern *regexp.Regexp
+	pattern *pathPattern
 	leaf    leaf
 }
 
@@ -49,8 +48,9 @@ func (f *formIndex) add(rule *Rule) {
 	}
 	for _, host := range m.hosts {
 		table, key := f.hosts, host
-		if wild, ok := strings.CutPrefix(host, "*"); ok {
-			table, key = f.suffix, wild
+		if suffix, ok := strings.CutPrefix(host, "*"); ok {
+			table, key = f.suffix, suffix
+			f.labels = max(f.labels, strings.Count(suffix, "."))
 		}
 		if table[key] == nil {
 			table[key] = newPathIndex()
@@ -59,26 +59,37 @@ func (f *formIndex) add(rule *Rule) {
 	}
 }
 
-func (p *pathIndex) add(m *matcher, rule int32) {
-	if len(m.exact)+len(m.prefixes)+len(m.patterns) == 0 {
-		p.any.add(m.methods, rule)
+func (p *pathIndex) add(c *conditions, rule int32) {
+	methods := c.indexedMethods()
+	if c.paths() == 0 {
+		p.any.add(methods, rule)
 	}
-	for _, path := range m.exact {
-		leafOf(p.exact, path).add(m.methods, rule)
+	for _, path := range c.exact {
+		leafOf(p.exact, path).add(methods, rule)
 	}
-	for _, prefix := range m.prefixes {
+	for _, prefix := range c.prefixes {
 		if prefix == "" {
-			p.any.add(m.methods, rule)
+			p.any.add(methods, rule)
 			continue
 		}
 		p.depth = max(p.depth, strings.Count(prefix, "/"))
-		leafOf(p.prefixes, prefix).add(m.methods, rule)
+		leafOf(p.prefixes, prefix).add(methods, rule)
 	}
-	for _, pattern := range m.patterns {
-		l := patternLeaf{pattern: pattern}
-		l.leaf.add(m.methods, rule)
-		p.patterns = append(p.patterns, l)
+	for _, pattern := range c.patterns {
+		p.leafOfPattern(pattern).add(methods, rule)
 	}
+}
+
+// leafOfPattern is the leaf of a regular expression, one for all rules with the
+// same, so that it is run once a request.
+func (p *pathIndex) leafOfPattern(pattern *pathPattern) *leaf {
+	for _, known := range p.patterns {
+		if known.pattern.expression.String() == pattern.expression.String() {
+			return &known.leaf
+		}
+	}
+	p.patterns = append(p.patterns, &patternLeaf{pattern: pattern})
+	return &p.patterns[len(p.patterns)-1].leaf
 }
 
 func leafOf(table map[string]*leaf, key string) *leaf {
@@ -107,17 +118,15 @@ func (f *formIndex) find(found []int32, host, path, method string) []int32 {
 	if p := f.hosts[host]; p != nil {
 		found = p.find(found, path, method)
 	}
-	if len(f.suffix) > 0 {
-		for dot := strings.IndexByte(host, '.'); dot >= 0; {
-			// The part before the dot must not be empty: * is one label or more.
-			if p := f.suffix[host[dot:]]; p != nil && dot > 0 {
-				found = p.find(found, path, method)
-			}
-			next := strings.IndexByte(host[dot+1:], '.')
-			if next < 0 {
-				break
-			}
-			dot += 1 + next
+	// From the right, and no deeper than the longest wildcard. What stands before
+	// the dot must not be empty: * is one label or more.
+	dot := len(host)
+	for range f.labels {
+		if dot = strings.LastIndexByte(host[:dot], '.'); dot <= 0 {
+			break
+		}
+		if p := f.suffix[host[dot:]]; p != nil {
+			found = p.find(found, path, method)
 		}
 	}
 	return f.any.find(found, path, method)
@@ -139,9 +148,9 @@ func (p *pathIndex) find(found []int32, path, method string) []int32 {
 			found = l.find(found, method)
 		}
 	}
-	for i := range p.patterns {
-		if p.patterns[i].pattern.MatchString(path) {
-			found = p.patterns[i].leaf.find(found, method)
+	for _, l := range p.patterns {
+		if l.leaf.has(method) && l.pattern.holds(path) {
+			found = l.leaf.find(found, method)
 		}
 	}
 	return found
@@ -153,4 +162,9 @@ func (l *leaf) find(found []int32, method string) []int32 {
 		found = append(found, l.methods[method]...)
 	}
 	return found
+}
+
+// has tells that find would find something.
+func (l *leaf) has(method string) bool {
+	return len(l.any) > 0 || len(l.methods[method]) > 0
 }

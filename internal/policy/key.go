@@ -4,6 +4,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base32"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -17,13 +18,15 @@ const maxLiteral = 64
 // digestLength is how many base32 characters of a digest a key holds: 130 bits.
 const digestLength = 26
 
+// digestEncoding is base32 in small letters, which is easier to read aloud.
 var digestEncoding = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// The forms that no literal can take, because "=" is always escaped in one.
+// The forms that no literal can take, because "=" and quotes are always escaped
+// in one.
 const (
 	fallbackForm = "ip="   // the caller's address stands in for a missing part
 	sharedForm   = "none=" // all callers without the part
-	emptyForm    = `""`
+	emptyForm    = `""`    // the part has no text, such as the host of an HTTP/1.0 request
 )
 
 // keyPart is one compiled part of a key.
@@ -58,25 +61,23 @@ func compileKeyPart(p *v1alpha1.KeyPart) keyPart {
 }
 
 // isSensitive tells that values of this name usually are secrets, which must not
-// be readable in Redis.
+// be readable in Redis. A cookie always may be a session.
 func isSensitive(kind v1alpha1.KeyPartType, name string) bool {
 	name = strings.ToLower(name)
 	switch kind {
 	case v1alpha1.KeyCookie:
 		return true
-	case v1alpha1.KeyHeader:
-		switch name {
-		case "authorization", "proxy-authorization", "cookie", "api-key":
-			return true
-		}
-		return strings.HasSuffix(name, "-api-key") || strings.HasSuffix(name, "-token")
-	case v1alpha1.KeyQueryParam:
-		switch name {
-		case "api_key", "key", "token", "access_token":
-			return true
-		}
+	case v1alpha1.KeyHeader, v1alpha1.KeyQueryParam, v1alpha1.KeyDescriptor:
+		name = strings.TrimPrefix(name, attributeHeader)
+		return slices.Contains(sensitiveNames, name) || strings.HasSuffix(name, "-api-key") || strings.HasSuffix(name, "-token")
 	}
 	return false
+}
+
+// sensitiveNames are headers and query parameters that carry secrets.
+var sensitiveNames = []string{
+	"authorization", "proxy-authorization", "cookie", "api-key",
+	"api_key", "key", "token", "access_token",
 }
 
 // appendValue appends a part's value in the form that stands in a key.
@@ -113,18 +114,20 @@ var isLiteral = func() (table [256]bool) {
 // appendDigest appends "#" and the start of the value's SHA-256, or of its HMAC
 // where there is a key.
 func appendDigest(dst []byte, value string, hashKey []byte) []byte {
-	var sum [sha256.Size]byte
-	if len(hashKey) > 0 {
-		mac := hmac.New(sha256.New, hashKey)
-		_, _ = mac.Write(bytesOf(value)) // never fails
-		mac.Sum(sum[:0])
-	} else {
-		sum = sha256.Sum256(bytesOf(value))
-	}
+	sum := digestOf(value, hashKey)
 	var text [52]byte
 	digestEncoding.Encode(text[:], sum[:])
 	dst = append(dst, '#')
 	return append(dst, text[:digestLength]...)
+}
+
+func digestOf(value string, hashKey []byte) [sha256.Size]byte {
+	if len(hashKey) == 0 {
+		return sha256.Sum256(bytesOf(value))
+	}
+	mac := hmac.New(sha256.New, hashKey)
+	_, _ = mac.Write(bytesOf(value)) // never fails
+	return [sha256.Size]byte(mac.Sum(nil))
 }
 
 // bytesOf reads a string as bytes without a copy; nobody may write to them.

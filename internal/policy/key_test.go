@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
 )
 
 // keyed is a set of one rule with this key.
@@ -46,7 +48,7 @@ func TestPartsAreWrittenAsDocumented(t *testing.T) {
 	req := &Request{
 		Method: "POST", Host: "Shop.example.com:443", Path: "/v1/../users/J%C3%B6rg%2Fx/", RawQuery: "a=1&q=x%20y&e=&two=1&t%77o=2&key=secret&x;y=1",
 		Header: map[string][]string{
-			"X-User": {" user_123 "}, "X-Long": {strings.Repeat("x", 65)}, "X-64": {strings.Repeat("x", 64)}, "X-Empty": {""}, "X-Blank": {" \t"}, "X-Two": {"a", "a"},
+			"X-User": {" user_123 "}, "X-Long": {strings.Repeat("x", 65)}, "X-64": {strings.Repeat("x", 64)}, "X-Empty": {""}, "X-Blank": {" \t\u00a0"}, "X-Two": {"a", "a"},
 			"Authorization": {"Bearer abc"}, "X-Api-Key": {"abc"}, "Session-Token": {"abc"}, "X-Six": {"ip=2001"},
 			"Cookie": {"a=1; sid=\"abc\"; e=", "two=1; two=1"},
 		},
@@ -98,6 +100,33 @@ func TestWhatHasNoTextStillHasAKey(t *testing.T) {
 		if got := tagOf(t, keyed(t, part), &Request{}); got != want {
 			t.Errorf("%s of nothing is %q, want %q", part, got, want)
 		}
+	}
+}
+
+func TestMissingPartsCanRefuseOrLeaveOut(t *testing.T) {
+	s := NewSet([]*Policy{compileYAML(t, "p", `
+  selector: {}
+  rules:
+  - {name: skip, limit: 1, window: 1s, key: [{type: Header, name: A, onMissing: Skip}]}
+  - {name: deny, limit: 1, window: 1s, key: [{type: Header, name: A, onMissing: Deny}]}
+  - {name: ip, limit: 1, window: 1s, key: [{type: Header, name: A}]}
+  - {name: both, limit: 1, window: 1s, key: [{type: Header, name: A, onMissing: Skip}, {type: Header, name: B, onMissing: Deny}]}
+`)})
+	var m Matcher
+	s.Match(&Request{Path: "/", Peer: peer}, &m)
+	got := ""
+	for _, match := range m.Matches {
+		got += fmt.Sprintf("%s missing=%v deny=%v key=%v; ", match.Rule.Name, match.Missing, match.Deny, match.Key != "")
+	}
+	if want := "deny missing=true deny=true key=false; ip missing=true deny=false key=true; both missing=true deny=true key=false; "; got != want {
+		t.Errorf("matches %s, want %s", got, want)
+	}
+	if len(m.Skipped) != 1 || m.Skipped[0].Name != "skip" {
+		t.Errorf("skipped %v", m.Skipped)
+	}
+	s.Match(&Request{Path: "/", Peer: peer, Header: map[string][]string{"A": {"a"}, "B": {"b"}}}, &m)
+	if len(m.Matches) != 4 || len(m.Skipped) != 0 || m.Matches[0].Missing || m.Matches[1].Deny {
+		t.Errorf("matches %+v, skipped %v", m.Matches, m.Skipped)
 	}
 }
 
@@ -213,5 +242,48 @@ func checkKeyForm(t interface{ Fatalf(string, ...any) }, key string) {
 	}
 	if strings.Count(key, "{") != 1 || strings.Count(key, "}") != 1 || strings.Contains(key, "{}") || len(key) > 900 {
 		t.Fatalf("key %q", key)
+	}
+}
+
+func TestNamesCannotForgeKeys(t *testing.T) {
+	for _, name := range []string{"a}b", "a/b", "a:b", "a b", "é"} {
+		limit := int64(1)
+		p := &v1alpha1.RateLimitPolicy{Spec: v1alpha1.RateLimitPolicySpec{Domain: "d", Rules: []v1alpha1.Rule{{Name: "r", Limit: &limit, Window: "1m"}}}}
+		p.Namespace, p.Name = "shop", name
+		if _, err := Compile(p, Defaults{}); err == nil {
+			t.Errorf("a policy named %q was compiled", name)
+		}
+		p.Name = "p"
+		if _, err := Compile(p, Defaults{KeyPrefix: name}); err == nil {
+			t.Errorf("the prefix %q was taken", name)
+		}
+	}
+}
+
+func TestAKeyIsOneAllocation(t *testing.T) {
+	for _, c := range []struct {
+		reason, parts string
+		want          float64
+	}{
+		{"no key", "", 0},
+		{"readable parts", "{type: Header, name: X-User-Id}, {type: QueryParam, name: q}, {type: ClientIP}, {type: Path}", 1},
+		{"a digest", "{type: Header, name: X-Long}", 1},
+		{"a fallback", "{type: Cookie, name: none}", 1},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			s := keyed(t, c.parts)
+			req := &Request{Path: "/a//b", RawQuery: "x=1&q=a%20b", Peer: peer, Header: map[string][]string{"X-User-Id": {"user_123"}, "X-Long": {strings.Repeat("x", 200)}, "Cookie": {"a=b; c=d"}}}
+			var m Matcher
+			if allocs := testing.AllocsPerRun(100, func() { s.Match(req, &m) }); allocs != c.want {
+				t.Errorf("%v allocations, want %v", allocs, c.want)
+			}
+		})
+	}
+}
+
+func TestCounterNamesAWindow(t *testing.T) {
+	m := Match{Key: "rl:{user_123}:shop/storefront/per-user:60:"}
+	if got, want := m.Counter(29139840), "rl:{user_123}:shop/storefront/per-user:60:29139840"; got != want {
+		t.Errorf("counter %q, want %q", got, want)
 	}
 }

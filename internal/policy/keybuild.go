@@ -1,141 +1,107 @@
 package policy
 
 import (
-	"net/netip"
 	"strings"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
 )
 
-// counted says what became of a key.
-type counted uint8
+// outcome says what became of a key.
+type outcome uint8
 
 const (
-	countedYes  counted = iota
-	countedSkip         // a part is missing and the rule does not apply then
-	countedDeny         // a part is missing and the request is refused then
+	counted  outcome = iota
+	leaveOut         // a part is missing and the rule does not apply then
+	refuse           // a part is missing and the request is refused then
 )
 
-// buildKey appends the key of a rule for the request to m.key.
-func (m *Matcher) buildKey(req *Request, rule *Rule, descriptor int) (missing bool, result counted) {
+// buildKey writes the key of a rule for the request into m.key. Where several
+// parts are missing, one that refuses outweighs one that leaves the rule out.
+func (m *Matcher) buildKey(rule *Rule) (missing bool, result outcome) {
 	c := &rule.compiled
 	m.key = append(m.key[:0], c.keyHead...)
-	if len(c.parts) == 0 {
-		m.key = append(m.key, rule.Policy.Name.Namespace...)
-		m.key = append(m.key, '/')
-		m.key = append(m.key, rule.Policy.Name.Name...)
-	}
 	for i := range c.parts {
 		if i > 0 {
 			m.key = append(m.key, ',')
 		}
 		part := &c.parts[i]
-		if value, ok := m.partValue(req, rule.Policy, part, descriptor); ok {
+		value, ok := m.partValue(rule.Policy, part)
+		if ok {
 			m.key = appendValue(m.key, value, part.hash, c.hashKey)
 			continue
 		}
 		missing = true
 		switch part.onMissing {
-		case v1alpha1.OnMissingSkip:
-			return true, countedSkip
 		case v1alpha1.OnMissingDeny:
-			return true, countedDeny
+			return true, refuse
+		case v1alpha1.OnMissingSkip:
+			result = leaveOut
 		case v1alpha1.OnMissingShared:
 			m.key = append(m.key, sharedForm...)
 		default:
 			m.key = append(m.key, fallbackForm...)
-			m.key = appendValue(m.key, m.bucketText(req, rule.Policy), false, nil)
+			m.key = appendValue(m.key, m.bucketText(rule.Policy), false, nil)
 		}
 	}
 	m.key = append(m.key, c.keyTail...)
-	return missing, countedYes
+	return missing, result
 }
 
-// partValue reads one part. A part that is empty, blank or sent more than once
-// is missing. The value holds until the next part is read.
-func (m *Matcher) partValue(req *Request, p *Policy, part *keyPart, descriptor int) (string, bool) {
+// partValue reads one part, and tells whether it is there. The value holds until
+// the next part is read.
+func (m *Matcher) partValue(p *Policy, part *keyPart) (string, bool) {
+	v := &m.view
 	switch part.kind {
 	case v1alpha1.KeyHeader:
-		if part.proxies && !p.compiled.client.Trusts(req.Peer) {
+		if part.proxies && !p.compiled.client.Trusts(v.req.Peer) {
 			return "", false
 		}
-		return single(req.Header[part.name])
+		return single(v.header(part.name))
 	case v1alpha1.KeyCookie:
-		return present(cookie(req.Header["Cookie"], part.name))
+		return present(cookie(v.req.Header["Cookie"], part.name))
 	case v1alpha1.KeyQueryParam:
-		return present(m.queryParam(req.RawQuery, part.name))
+		return present(m.queryParam(v.req.RawQuery, part.name))
 	case v1alpha1.KeyPathSegment:
-		return present(segment(m.path(req, p.compiled.form), part.index))
+		return present(segment(v.path(p.compiled.form), part.index))
 	case v1alpha1.KeyDescriptor:
-		if descriptor < 0 {
-			return "", false
-		}
-		return present(entry(req.Descriptors[descriptor].Entries, part.name))
+		return present(descriptorValue(v.entries, part.name))
 	case v1alpha1.KeyPath:
-		return m.path(req, p.compiled.form), true
+		return v.path(p.compiled.form), true
 	case v1alpha1.KeyHost:
-		return m.host, true
+		return v.host, true
 	case v1alpha1.KeyMethod:
-		return req.Method, true
+		return v.req.Method, true
 	default: // ClientIP
-		return m.bucketText(req, p), true
+		return m.bucketText(p), true
 	}
 }
 
-// bucketText is the address by which the policy counts the caller; "" where the
-// connection has none.
-func (m *Matcher) bucketText(req *Request, p *Policy) string {
-	bucket := p.compiled.client.Bucket(m.client(req, p))
-	if !bucket.IsValid() {
-		return ""
-	}
-	m.text = bucket.AppendTo(m.text[:0])
-	return textOf(m.text)
-}
-
-// client finds the caller's address as the policy sees it, once a request for
-// policies that see alike.
-func (m *Matcher) client(req *Request, p *Policy) netip.Addr {
-	resolver := p.compiled.client
-	for i := range m.clients {
-		if m.clients[i].resolver == resolver {
-			return m.clients[i].addr
-		}
-	}
-	addr, ignored := resolver.Resolve(req)
-	m.ForwardedIgnored = m.ForwardedIgnored || ignored
-	m.clients = append(m.clients, resolvedClient{resolver, addr})
-	return addr
-}
-
-// single is the only value of a header, without space around it.
-func single(values []string) (string, bool) {
-	if len(values) != 1 {
+// single is the only value of a header.
+func single(lines []string) (string, bool) {
+	if len(lines) != 1 {
 		return "", false
 	}
-	return present(values[0], 1)
+	return present(trimSpace(lines[0]), 1)
 }
 
-// present takes a value that was found so many times.
+// present takes a value that was found so many times. One that is empty, blank
+// or there more than once is as good as none: an application might read it in
+// several ways.
 func present(value string, found int) (string, bool) {
-	value = strings.Trim(value, " \t")
-	return value, found == 1 && value != ""
+	return value, found == 1 && strings.TrimSpace(value) != ""
 }
 
 // cookie finds a cookie (RFC 6265) and tells how many there are of that name.
+// Quotes around a value are not part of it, as most applications see it.
 func cookie(lines []string, name string) (value string, found int) {
 	for _, line := range lines {
 		for more := true; more; {
 			var pair string
 			pair, line, more = strings.Cut(line, ";")
 			key, text, ok := strings.Cut(pair, "=")
-			if !ok || strings.Trim(key, " \t") != name {
-				continue
-			}
-			found++
-			value = strings.Trim(text, " \t")
-			if len(value) > 1 && value[0] == '"' && value[len(value)-1] == '"' {
-				value = value[1 : len(value)-1]
+			if ok && trimSpace(key) == name {
+				value = unquote(trimSpace(text))
+				found++
 			}
 		}
 	}
@@ -143,7 +109,7 @@ func cookie(lines []string, name string) (value string, found int) {
 }
 
 // queryParam finds a query parameter, decoded, and tells how many there are of
-// that name. The value holds until m.text is written again.
+// that name, in whatever spelling. The value holds until m.text is written again.
 func (m *Matcher) queryParam(query, name string) (value string, found int) {
 	var raw string
 	for more := query != ""; more; {
@@ -151,8 +117,8 @@ func (m *Matcher) queryParam(query, name string) (value string, found int) {
 		pair, query, more = strings.Cut(query, "&")
 		key, text, _ := strings.Cut(pair, "=")
 		if m.text = appendQueryDecoded(m.text[:0], key); string(m.text) == name {
-			found++
 			raw = text
+			found++
 		}
 	}
 	m.text = appendQueryDecoded(m.text[:0], raw)
@@ -189,15 +155,4 @@ func segment(path string, index int) (string, int) {
 		}
 	}
 	return "", 0
-}
-
-// entry is the value of a descriptor's entry, and how many there are of that key.
-func entry(entries []DescriptorEntry, key string) (value string, found int) {
-	for i := range entries {
-		if entries[i].Key == key {
-			value = entries[i].Value
-			found++
-		}
-	}
-	return value, found
 }

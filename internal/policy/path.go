@@ -1,10 +1,6 @@
 package policy
 
-import (
-	"strings"
-	"unicode"
-	"unicode/utf8"
-)
+import "strings"
 
 // CleanPath returns the canonical form of a request path, which is for matching
 // and keys only: decoded once, dot segments and double slashes folded, path
@@ -145,59 +141,10 @@ func appendEscaped(dst []byte, c byte) []byte {
 	return append(dst, '%', upperHex[c>>4], upperHex[c&15])
 }
 
-// appendLower appends s with its letters in lower case. Bytes that are not UTF-8
-// stay as they are.
-func appendLower(dst []byte, s string) []byte {
-	for i := 0; i < len(s); {
-		if c := s[i]; c < utf8.RuneSelf {
-			if 'A' <= c && c <= 'Z' {
-				c += 'a' - 'A'
-			}
-			dst = append(dst, c)
-			i++
-			continue
-		}
-		r, size := utf8.DecodeRuneInString(s[i:])
-		if r == utf8.RuneError && size == 1 {
-			dst = append(dst, s[i])
-		} else {
-			dst = utf8.AppendRune(dst, unicode.ToLower(r))
-		}
-		i += size
-	}
-	return dst
-}
-
-// hasUpper tells that appendLower may change s.
-func hasUpper(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; 'A' <= c && c <= 'Z' || c >= utf8.RuneSelf {
-			return true
-		}
-	}
-	return false
-}
-
 // trimSlash drops the slash at the end of a clean path, if there is one.
 func trimSlash(path string) string {
 	if len(path) > 1 && path[len(path)-1] == '/' {
 		return path[:len(path)-1]
 	}
 	return path
-}
-
-// pathForm is how a policy reads paths.
-type pathForm struct {
-	foldCase, strictSlash bool
-}
-
-// apply brings a clean path into the form.
-func (f pathForm) apply(clean string) string {
-	if !f.strictSlash {
-		clean = trimSlash(clean)
-	}
-	if f.foldCase && hasUpper(clean) {
-		clean = string(appendLower(nil, clean))
-	}
-	return clean
 }

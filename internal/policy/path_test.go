@@ -3,6 +3,7 @@ package policy
 import (
 	"strings"
 	"testing"
+	"unicode"
 
 	"pgregory.net/rapid"
 )
@@ -82,7 +83,7 @@ func TestCleanPathIsStable(t *testing.T) {
 				t.Fatalf("%q is cleaned to %q", path, clean)
 			}
 		}
-		for i := range 4 {
+		for i := range pathForms {
 			form := pathForm{foldCase: i&1 > 0, strictSlash: i&2 > 0}
 			formed := form.apply(clean)
 			if again := form.apply(CleanPath(formed)); again != formed {
@@ -104,5 +105,23 @@ func TestLongPathsAreCleanedWhole(t *testing.T) {
 				t.Errorf("%d bytes are cleaned to %d, want %d", len(c.path), len(got), len(c.want))
 			}
 		})
+	}
+}
+
+func TestLettersThatDifferByCaseFoldAlike(t *testing.T) {
+	for r := rune(0x80); r <= unicode.MaxRune; r++ {
+		folded := foldRune(r)
+		if again := foldRune(folded); again != folded {
+			t.Errorf("%U folds to %U, and that to %U", r, folded, again)
+		}
+		if other := foldRune(unicode.SimpleFold(r)); other != folded {
+			t.Errorf("%U folds to %U, but %U to %U", r, folded, unicode.SimpleFold(r), other)
+		}
+	}
+	for upper, lower := range map[string]string{"/É": "/é", "/K": "/k", "/ſ": "/s", "/A%2Fß": "/a%2Fẞ", "/\xffA": "/\xffa"} {
+		form := pathForm{foldCase: true}
+		if form.apply(upper) != form.apply(lower) {
+			t.Errorf("%q and %q are told apart", upper, lower)
+		}
 	}
 }

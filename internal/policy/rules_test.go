@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"pgregory.net/rapid"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -22,18 +24,20 @@ func TestHeaderConditions(t *testing.T) {
   - {name: absent, limit: 1, window: 1s, match: {headers: [{name: X-Tier, type: Absent}]}}
   - {name: pattern, limit: 1, window: 1s, match: {headers: [{name: X-Tier, type: RegularExpression, value: "gold|silver"}]}}
   - {name: all, limit: 1, window: 1s, match: {headers: [{name: X-Tier, type: Present}, {name: X-B, type: Present}]}}
+  - {name: host, limit: 1, window: 1s, match: {headers: [{name: Host, type: Exact, value: "shop.example.com:80"}]}}
 `)})
 	for _, c := range []struct {
 		reason string
 		lines  []string
 		want   []string
 	}{
-		{"no line", nil, []string{"absent"}},
-		{"the value", []string{"gold"}, []string{"exact", "present", "pattern"}},
-		{"an empty line is there", []string{""}, []string{"present"}},
-		{"any of the lines", []string{"bronze", "gold"}, []string{"exact", "present", "pattern"}},
-		{"an expression is anchored", []string{"silvery"}, []string{"present"}},
-		{"values' case matters", []string{"Gold"}, []string{"present"}},
+		{"no line", nil, []string{"absent", "host"}},
+		{"the value", []string{"gold"}, []string{"exact", "present", "pattern", "host"}},
+		{"space around the value", []string{" gold\t"}, []string{"exact", "present", "pattern", "host"}},
+		{"an empty line is there", []string{""}, []string{"present", "host"}},
+		{"any of the lines", []string{"bronze", "gold"}, []string{"exact", "present", "pattern", "host"}},
+		{"an expression is anchored", []string{"silvery"}, []string{"present", "host"}},
+		{"values' case matters", []string{"Gold"}, []string{"present", "host"}},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			req := &Request{Method: "GET", Host: "shop.example.com:80", Path: "/", Peer: peer, Header: map[string][]string{}}
@@ -70,11 +74,15 @@ func TestExemptions(t *testing.T) {
 		{"half of an exemption", Request{Method: "POST", Path: "/", Peer: netip.MustParseAddr("192.168.11.7")}, []string{"all", "api"}, nil},
 		{"a preflight", Request{Method: "OPTIONS", Path: "/", Header: preflight}, []string{"all"}, []string{"preflight"}},
 		{"a plain OPTIONS", Request{Method: "OPTIONS", Path: "/"}, []string{"all", "api"}, nil},
+		{"an exemption where no rule would count", Request{Method: "GET", Path: "/healthz", Header: map[string][]string{"X-Off": {"1"}}}, []string{"all"}, nil},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			wantRules(t, s, &c.req, c.want...)
 			var m Matcher
 			s.Match(&c.req, &m)
+			if diff := cmp.Diff(c.exempt, m.ExemptBy, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("exempt (-want +got):\n%s", diff)
+			}
 			if len(m.Exempt) != len(c.exempt) {
 				t.Errorf("exempt policies %v", m.Exempt)
 			}

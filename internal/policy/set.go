@@ -14,38 +14,47 @@ type Set struct {
 	policies    []*Policy
 	rules       []*Rule
 	groups      []*formIndex
-	descriptors map[string][]int32 // rules with match.descriptor, by its keys
+	descriptors map[string][]int32 // rules with match.descriptor, by its entries
+	resolvers   []*ClientResolver
 }
 
 // NewSet indexes policies. They may belong to other sets, too: the set works on
 // copies whose Index is its own.
 func NewSet(policies []*Policy) *Set {
 	s := &Set{descriptors: map[string][]int32{}}
-	sorted := slices.SortedFunc(slices.Values(policies), func(a, b *Policy) int {
+	sorted := slices.SortedStableFunc(slices.Values(policies), func(a, b *Policy) int {
 		return cmp.Or(cmp.Compare(a.Name.Namespace, b.Name.Namespace), cmp.Compare(a.Name.Name, b.Name.Name))
 	})
 	resolvers := map[string]*ClientResolver{}
 	for _, original := range sorted {
-		p := *original
-		p.Index = len(s.policies)
-		if shared := resolvers[p.compiled.clientSpec]; shared != nil {
-			p.compiled.client = shared
-		} else {
-			resolvers[p.compiled.clientSpec] = p.compiled.client
-		}
-		s.policies = append(s.policies, &p)
-		p.Rules = make([]*Rule, len(original.Rules))
-		for i := range original.Rules {
-			rule := *original.Rules[i]
-			rule.Policy, rule.Index = &p, len(s.rules)
-			p.Rules[i] = &rule
-			s.rules = append(s.rules, &rule)
-			if p.Mode != v1alpha1.ModeDisabled {
-				s.add(&rule)
-			}
-		}
+		s.addPolicy(original, resolvers)
 	}
 	return s
+}
+
+// addPolicy adds a copy of a policy. Policies that see callers alike share one
+// resolver, so that an address is looked for once a request.
+func (s *Set) addPolicy(original *Policy, resolvers map[string]*ClientResolver) {
+	p := *original
+	p.Index = len(s.policies)
+	s.policies = append(s.policies, &p)
+	shared := resolvers[p.compiled.clientSpec]
+	if shared == nil {
+		shared = p.compiled.client
+		resolvers[p.compiled.clientSpec] = shared
+		s.resolvers = append(s.resolvers, shared)
+	}
+	p.compiled.client = shared
+	p.Rules = make([]*Rule, len(original.Rules))
+	for i := range original.Rules {
+		rule := *original.Rules[i]
+		rule.Policy, rule.Index = &p, len(s.rules)
+		p.Rules[i] = &rule
+		s.rules = append(s.rules, &rule)
+		if p.Mode != v1alpha1.ModeDisabled {
+			s.add(&rule)
+		}
+	}
 }
 
 // Policies returns the policies by Policy.Index, ordered by namespace and name.
@@ -56,22 +65,13 @@ func (s *Set) Rules() []*Rule { return s.rules }
 
 // TrustsPeer tells that some policy believes what this peer forwards.
 func (s *Set) TrustsPeer(peer netip.Addr) bool {
-	for _, p := range s.policies {
-		if p.compiled.client.Trusts(peer) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.resolvers, func(r *ClientResolver) bool { return r.Trusts(peer) })
 }
 
 // add puts a rule into the index.
 func (s *Set) add(rule *Rule) {
-	if d := rule.compiled.match.descriptor; len(d) > 0 {
-		key := ""
-		for i := range d {
-			key += d[i].Key + "\x00"
-		}
-		s.descriptors[key] = append(s.descriptors[key], int32(rule.Index))
+	if len(rule.compiled.match.descriptor) > 0 {
+		s.addDescriptor(rule)
 		return
 	}
 	form := rule.Policy.compiled.form

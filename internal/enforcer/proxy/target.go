@@ -40,9 +40,13 @@ func originForm(r *http.Request) (string, bool) {
 	return "/" + rest[start:], rest[start] == '?'
 }
 
-// passableTarget tells whether the application can be sent r's target unchanged.
+// passableTarget tells whether the application can be sent r's target unchanged,
+// and will read the same path in it. A target has no fragment (RFC 9112 section
+// 3.2), and many applications cut one off that is there all the same: it would be
+// a way to write one path as any number of others.
 func passableTarget(r *http.Request, http2 bool) bool {
 	target, ok := originForm(r)
+	ok = ok && !strings.Contains(target, "#")
 	if !ok || http2 || !strings.HasPrefix(target, "//") {
 		return ok
 	}

@@ -58,6 +58,9 @@ const defaultNamespace = "default"
 
 // add reads one document and says what is wrong with it.
 func (o *Objects) add(d *document) Problems {
+	if room := maxFile; !fits(d.root, &room) {
+		return Problems{d.problem("", "written out, its aliases (*name) make more than 4 MiB: use fewer")}
+	}
 	var content any
 	if err := d.root.Decode(&content); err != nil {
 		return Problems{yamlProblem(d.file, err)}
@@ -94,6 +97,23 @@ func (o *Objects) add(d *document) Problems {
 	ignored := d.problem("kind", fmt.Sprintf("%s %s is ignored: Weir reads RateLimitPolicy, RedisBackend, Secret and ConfigMap", h.APIVersion, h.Kind))
 	ignored.Warning = true
 	return Problems{ignored}
+}
+
+// fits tells that a node, with its aliases written out, takes no more room than
+// there is, in bytes. An alias of what holds it never fits.
+func fits(node *yaml.Node, room *int) bool {
+	if *room -= 1 + len(node.Value); *room < 0 {
+		return false
+	}
+	if node.Kind == yaml.AliasNode {
+		return fits(node.Alias, room)
+	}
+	for _, child := range node.Content {
+		if !fits(child, room) {
+			return false
+		}
+	}
+	return true
 }
 
 // place refuses documents without a name and second ones of the same name.

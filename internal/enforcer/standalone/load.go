@@ -169,8 +169,15 @@ func yamlProblem(name string, err error) Problem {
 	if _, scanErr := fmt.Sscanf(message, "line %d:", &problem.Line); scanErr == nil {
 		_, problem.Message, _ = strings.Cut(message, ": ")
 	}
+	if !slices.ContainsFunc(safeMessages, func(start string) bool { return strings.HasPrefix(problem.Message, start) }) {
+		problem.Message = "the YAML cannot be read here: put quotes around texts that begin with *, & or !"
+	}
 	return problem
 }
+
+// safeMessages are how those messages of the YAML library begin that speak of its
+// syntax. Others may repeat a value, which may be a Secret's.
+var safeMessages = []string{"mapping key", "mapping values", "found ", "did not find", "could not find", "block "}
 
 // sortedNames lists names for a message.
 func sortedNames[V any](objects map[policy.Name]V) string {

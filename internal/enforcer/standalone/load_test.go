@@ -124,3 +124,33 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+func TestValuesOfSecretsAreInNoMessage(t *testing.T) {
+	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData:\n  password: "
+	for reason, value := range map[string]string{
+		"an alias without anchor": "*canary", "a wrong tag": "!!int canary", "a tag that is not known": "!canary x",
+		"a binary that is none": "!!binary canary*", "a mapping": "{canary: {a: 1}}", "an unclosed quote": "\"canary", "an unclosed list": "[canary",
+	} {
+		t.Run(reason, func(t *testing.T) {
+			_, problems := Load([]string{write(t, t.TempDir(), "secret.yaml", secret+value+"\n")}, nil)
+			if strings.Contains(problems.Error(), "canary") {
+				t.Errorf("the message tells: %s", problems)
+			}
+		})
+	}
+}
+
+func TestAliasesThatMakeTooMuchAreRefused(t *testing.T) {
+	content := "a: &a " + strings.Repeat("x", 1<<20) + "\nb: [" + strings.Repeat("*a, ", 1500) + "]\n"
+	_, problems := Load([]string{write(t, t.TempDir(), "bomb.yaml", content)}, nil)
+	if !strings.Contains(problems.Error(), "make more than 4 MiB") {
+		t.Errorf("problems %.200s", problems.Error())
+	}
+}
+
+func TestAliasOfItselfIsRefused(t *testing.T) {
+	_, problems := Load([]string{write(t, t.TempDir(), "loop.yaml", "a: &a [*a]\n")}, nil)
+	if len(problems.Errors()) == 0 {
+		t.Error("it is accepted")
+	}
+}

@@ -130,7 +130,7 @@ type Match struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.type == 'RegularExpression' || (self.value.startsWith('/') && !self.value.contains('?') && !self.value.contains('#'))",message="a path starts with / and has neither query nor fragment"
 // +kubebuilder:validation:XValidation:rule="self.type != 'RegularExpression' || self.value.size() <= 256",message="a regular expression is at most 256 characters long"
-// +kubebuilder:validation:XValidation:rule="self.type != 'RegularExpression' || self.value.size() > 256 || (”.matches('^(?:' + self.value + ')$') ? true : true)",message="write a regular expression in RE2 syntax"
+// +kubebuilder:validation:XValidation:rule="self.type != 'RegularExpression' || self.value.size() > 256 || (('x'.matches(self.value) ? true : true) && ('x'.matches('^(?:' + self.value + ')$') ? true : true))",message="write a regular expression in RE2 syntax"
 type PathMatch struct {
 	// Type is Exact, Prefix (whole segments: /api holds for /api and /api/x, not
 	// for /apis) or RegularExpression (RE2, anchored at both ends).
@@ -160,7 +160,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="(self.type == 'Exact' || self.type == 'RegularExpression') == has(self.value)",message="value goes with type Exact and RegularExpression, and only with them"
 // +kubebuilder:validation:XValidation:rule="self.type != 'RegularExpression' || !has(self.value) || self.value.size() <= 256",message="a regular expression is at most 256 characters long"
-// +kubebuilder:validation:XValidation:rule="self.type != 'RegularExpression' || !has(self.value) || self.value.size() > 256 || (”.matches('^(?:' + self.value + ')$') ? true : true)",message="write a regular expression in RE2 syntax"
+// +kubebuilder:validation:XValidation:rule="self.type != 'RegularExpression' || !has(self.value) || self.value.size() > 256 || (('x'.matches(self.value) ? true : true) && ('x'.matches('^(?:' + self.value + ')$') ? true : true))",message="write a regular expression in RE2 syntax"
 type HeaderMatch struct {
 	// Name of the header. Case does not matter.
 	// +required

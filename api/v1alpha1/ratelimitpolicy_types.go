@@ -53,6 +53,7 @@ type RateLimitPolicySpec struct {
 	// Selector picks the pods of this namespace whose sidecars enforce the
 	// policy. {} picks every pod of the namespace; absent picks none.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="has(self.matchExpressions) ? self.matchExpressions.all(e, e.key.size() > 0 && (e.operator in ['In', 'NotIn'] ? has(e.values) && e.values.size() > 0 : (e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || e.values.size() == 0)))) : true",message="in matchExpressions each has a key; the operators In and NotIn take values, Exists and DoesNotExist take none, and there are no others"
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
 	// Domain is the name under which decision doors ask for the policy, written
@@ -196,6 +197,6 @@ type ClientAddress struct {
 
 // AddressRange is a CIDR such as 10.0.0.0/8 or a bare address. Host bits are
 // ignored.
-// +kubebuilder:validation:MaxLength=43
+// +kubebuilder:validation:MaxLength=49
 // +kubebuilder:validation:XValidation:rule="isCIDR(self) || isIP(self)",message="write a CIDR such as 10.0.0.0/8 or an address such as 192.0.2.7"
 type AddressRange string

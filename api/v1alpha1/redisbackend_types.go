@@ -153,6 +153,7 @@ type LocalRef struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$`
 	Name string `json:"name"`
 }
 
@@ -162,6 +163,7 @@ type NamespaceCredentials struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`
 	Namespace string `json:"namespace"`
 
 	// SecretRef names a Secret of the backend's namespace with the keys username
@@ -192,6 +194,7 @@ type RedisTLS struct {
 	// means the host of the address that was dialled.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9._:-]+$`
 	ServerName string `json:"serverName,omitempty"`
 }
 
@@ -224,6 +227,7 @@ type AllowedNamespaces struct {
 
 	// Selector picks namespaces by their labels.
 	// +optional
+	// +kubebuilder:validation:XValidation:rule="has(self.matchExpressions) ? self.matchExpressions.all(e, e.key.size() > 0 && (e.operator in ['In', 'NotIn'] ? has(e.values) && e.values.size() > 0 : (e.operator in ['Exists', 'DoesNotExist'] && (!has(e.values) || e.values.size() == 0)))) : true",message="in matchExpressions each has a key; the operators In and NotIn take values, Exists and DoesNotExist take none, and there are no others"
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 }
 

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -14,65 +15,66 @@ import (
 func ValidateBackend(b *v1alpha1.RedisBackend) field.ErrorList {
 	c := &checker{}
 	spec, path := &b.Spec, field.NewPath("spec")
-	if spec.Mode == "" {
-		c.errs = append(c.errs, field.Required(path.Child("mode"), "write Standalone, Sentinel or Cluster"))
-	}
-	enum(c, path.Child("mode"), spec.Mode, v1alpha1.RedisStandalone, v1alpha1.RedisSentinel, v1alpha1.RedisCluster)
+	known := choice(c, path.Child("mode"), spec.Mode, v1alpha1.RedisStandalone, v1alpha1.RedisSentinel, v1alpha1.RedisCluster)
 	c.addresses(path.Child("addresses"), spec)
-	if spec.Database != nil {
-		number(c, path.Child("database"), *spec.Database, 0, 1023)
-		if spec.Mode == v1alpha1.RedisCluster {
-			c.invalid(path.Child("database"), *spec.Database, "a Redis Cluster has one database: leave database out")
-		}
+	number(c, path.Child("database"), spec.Database, 0, 1023)
+	if spec.Mode == v1alpha1.RedisCluster && spec.Database != nil {
+		c.forbidden(path.Child("database"), "a Redis Cluster has one database: leave database out")
 	}
-	if (spec.Mode == v1alpha1.RedisSentinel) != (spec.Sentinel != nil) {
-		c.invalid(path.Child("sentinel"), "", "sentinel goes with mode Sentinel, and only with it")
-	} else if spec.Sentinel != nil {
-		c.text(path.Child("sentinel", "masterName"), spec.Sentinel.MasterName, 128, nil, "write the name under which the Sentinels watch the primary")
-		c.ref(path.Child("sentinel", "credentialsSecretRef"), spec.Sentinel.CredentialsSecretRef)
-	}
+	c.sentinel(path.Child("sentinel"), spec, known)
 	c.ref(path.Child("credentialsSecretRef"), spec.CredentialsSecretRef)
-	c.ref(path.Child("hashKeySecretRef"), spec.HashKeySecretRef)
 	c.namespaceCredentials(path.Child("namespaceCredentials"), spec.NamespaceCredentials)
+	c.ref(path.Child("hashKeySecretRef"), spec.HashKeySecretRef)
 	c.tls(path.Child("tls"), spec.TLS)
-	c.optional(path.Child("keyPrefix"), spec.KeyPrefix, 32, keyPrefixFormat, "write letters, digits, dots, dashes and underscores")
+	c.optional(path.Child("keyPrefix"), spec.KeyPrefix, prefixForm)
 	if t := spec.Timeouts; t != nil {
 		c.timeout(path.Child("timeouts", "dial"), t.Dial, 10*time.Millisecond, 30*time.Second)
 		c.timeout(path.Child("timeouts", "decision"), t.Decision, time.Millisecond, 5*time.Second)
 	}
-	if spec.PoolSize != nil {
-		number(c, path.Child("poolSize"), *spec.PoolSize, 1, 1000)
-	}
+	number(c, path.Child("poolSize"), spec.PoolSize, 1, 1000)
 	c.allowedNamespaces(path.Child("allowedNamespaces"), spec.AllowedNamespaces)
 	return c.errs
 }
 
 func (c *checker) addresses(path *field.Path, spec *v1alpha1.RedisBackendSpec) {
 	if len(spec.Addresses) == 0 {
-		c.errs = append(c.errs, field.Required(path, "write at least one host:port"))
+		c.required(path, "write at least one host:port")
 	}
-	c.count(path, len(spec.Addresses), 16)
 	if spec.Mode == v1alpha1.RedisStandalone && len(spec.Addresses) > 1 {
-		c.invalid(path, spec.Addresses, "mode Standalone takes one address; for several use Sentinel or Cluster")
+		c.errs = append(c.errs, field.Invalid(path, field.OmitValueType{}, "mode Standalone takes one address; for several use Sentinel or Cluster"))
+	} else {
+		c.count(path, len(spec.Addresses), 16)
 	}
-	const mend = "write host:port, an IPv6 address in brackets, a port up to 65535"
 	for i, address := range spec.Addresses {
-		at, text := path.Index(i), string(address)
-		parts := addressPattern.FindStringSubmatch(text)
-		if text == "" || len(text) > 260 || parts == nil {
-			c.invalid(at, text, mend)
+		if !c.text(path.Index(i), string(address), addressForm) {
 			continue
 		}
-		if port, err := strconv.Atoi(parts[3]); err != nil || port > 65535 {
-			c.invalid(at, text, mend)
+		text := string(address)
+		if port, err := strconv.Atoi(text[strings.LastIndexByte(text, ':')+1:]); err != nil || port > 65535 {
+			c.invalid(path.Index(i), text, "a port is at most 65535")
 		}
 	}
-	unique(c, path, spec.Addresses, itself)
+	unique(c, spec.Addresses, func(i int) *field.Path { return path.Index(i) })
+}
+
+// sentinel checks what goes with mode Sentinel, if the mode is a known one.
+func (c *checker) sentinel(path *field.Path, spec *v1alpha1.RedisBackendSpec, known bool) {
+	wanted := spec.Mode == v1alpha1.RedisSentinel
+	switch s := spec.Sentinel; {
+	case s == nil && wanted:
+		c.required(path, "mode Sentinel takes sentinel: {masterName: …}, the name under which the Sentinels watch the primary")
+	case s == nil:
+	case known && !wanted:
+		c.forbidden(path, "sentinel goes with mode Sentinel, and only with it")
+	default:
+		c.text(path.Child("masterName"), s.MasterName, masterForm)
+		c.ref(path.Child("credentialsSecretRef"), s.CredentialsSecretRef)
+	}
 }
 
 func (c *checker) ref(path *field.Path, ref *v1alpha1.LocalRef) {
 	if ref != nil {
-		c.text(path.Child("name"), ref.Name, 253, nil, "write the name of the object")
+		c.text(path.Child("name"), ref.Name, objectForm)
 	}
 }
 
@@ -81,10 +83,10 @@ func (c *checker) namespaceCredentials(path *field.Path, list []v1alpha1.Namespa
 	namespaces := make([]string, len(list))
 	for i := range list {
 		namespaces[i] = list[i].Namespace
-		c.text(path.Index(i).Child("namespace"), list[i].Namespace, 63, nil, "write the name of a namespace")
+		c.text(path.Index(i).Child("namespace"), list[i].Namespace, namespaceForm)
 		c.ref(path.Index(i).Child("secretRef"), &list[i].SecretRef)
 	}
-	unique(c, path, namespaces, func(p *field.Path, i int) *field.Path { return p.Index(i).Child("namespace") })
+	unique(c, namespaces, func(i int) *field.Path { return path.Index(i).Child("namespace") })
 }
 
 func (c *checker) tls(path *field.Path, tls *v1alpha1.RedisTLS) {
@@ -92,12 +94,12 @@ func (c *checker) tls(path *field.Path, tls *v1alpha1.RedisTLS) {
 		return
 	}
 	if tls.CASecretRef != nil && tls.CAConfigMapRef != nil {
-		c.invalid(path, "", "set at most one of caSecretRef and caConfigMapRef")
+		c.forbidden(path, "set at most one of caSecretRef and caConfigMapRef")
 	}
 	c.ref(path.Child("caSecretRef"), tls.CASecretRef)
 	c.ref(path.Child("caConfigMapRef"), tls.CAConfigMapRef)
 	c.ref(path.Child("certSecretRef"), tls.CertSecretRef)
-	c.optional(path.Child("serverName"), tls.ServerName, 253, nil, "")
+	c.optional(path.Child("serverName"), tls.ServerName, serverForm)
 }
 
 func (c *checker) timeout(path *field.Path, text string, least, most time.Duration) {
@@ -116,12 +118,14 @@ func (c *checker) allowedNamespaces(path *field.Path, a *v1alpha1.AllowedNamespa
 	if a == nil {
 		return
 	}
-	if a.From == "" {
-		c.errs = append(c.errs, field.Required(path.Child("from"), "write Same, All or Selector"))
-		return
-	}
-	enum(c, path.Child("from"), a.From, v1alpha1.NamespacesFromSame, v1alpha1.NamespacesFromAll, v1alpha1.NamespacesFromSelector)
-	if (a.From == v1alpha1.NamespacesFromSelector) != (a.Selector != nil) {
-		c.invalid(path.Child("selector"), "", "selector goes with from: Selector, and only with it")
+	known := choice(c, path.Child("from"), a.From, v1alpha1.NamespacesFromSame, v1alpha1.NamespacesFromAll, v1alpha1.NamespacesFromSelector)
+	wanted := a.From == v1alpha1.NamespacesFromSelector
+	switch {
+	case wanted && a.Selector == nil:
+		c.required(path.Child("selector"), "from: Selector takes a selector; selector: {} takes every namespace")
+	case known && !wanted && a.Selector != nil:
+		c.forbidden(path.Child("selector"), "selector goes with from: Selector, and only with it")
+	default:
+		c.selector(path.Child("selector"), a.Selector)
 	}
 }

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"errors"
+	"regexp"
 	"strconv"
 	"time"
 )
@@ -9,39 +10,38 @@ import (
 // MaxWindow is the longest window, in seconds: 366 days.
 const MaxWindow = 366 * 24 * 60 * 60
 
-var errWindow = errors.New("write a whole number with s, m, h or d, from 1s to 366d, for example 1m")
+var (
+	windowPattern  = regexp.MustCompile(`^([1-9][0-9]{0,7})(s|m|h|d)$`)
+	timeoutPattern = regexp.MustCompile(`^[1-9][0-9]{0,4}(ms|s)$`)
+	windowUnits    = map[string]int64{"s": 1, "m": 60, "h": 60 * 60, "d": 24 * 60 * 60}
 
-// ParseWindow reads a window such as 1m and returns its length in seconds.
+	errWindow  = errors.New("write a whole number with s, m, h or d, from 1s to 366d, for example 1m")
+	errTimeout = errors.New("write a whole number with ms or s, for example 50ms")
+)
+
+// ParseWindow reads a window such as 1m and returns its length in seconds. The
+// error says how to write one.
 func ParseWindow(text string) (int64, error) {
-	if text == "" {
+	parts := windowPattern.FindStringSubmatch(text)
+	if parts == nil {
 		return 0, errWindow
 	}
-	units := map[byte]int64{'s': 1, 'm': 60, 'h': 3600, 'd': 86400}
-	digits, unit := text[:len(text)-1], units[text[len(text)-1]]
-	if unit == 0 || !allDigits(digits) || len(digits) > 8 || digits[0] == '0' {
+	n, err := strconv.ParseInt(parts[1], 10, 64)
+	if err != nil || n*windowUnits[parts[2]] > MaxWindow {
 		return 0, errWindow
 	}
-	n, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil || n*unit > MaxWindow {
-		return 0, errWindow
-	}
-	return n * unit, nil
+	return n * windowUnits[parts[2]], nil
 }
 
-func allDigits(s string) bool {
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return s != ""
-}
-
-// ParseTimeout reads a backend's timeout, a whole number with ms or s.
+// ParseTimeout reads a backend's timeout, a whole number with ms or s. The error
+// says how to write one.
 func ParseTimeout(text string) (time.Duration, error) {
+	if !timeoutPattern.MatchString(text) {
+		return 0, errTimeout
+	}
 	d, err := time.ParseDuration(text)
-	if err != nil || !timeoutPattern.MatchString(text) {
-		return 0, errors.New("write a whole number with ms or s, for example 50ms")
+	if err != nil {
+		return 0, errTimeout
 	}
 	return d, nil
 }

@@ -3,210 +3,267 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
-
-	redistest "github.com/weir-dev/weir/test/redis"
 )
 
-// run runs a command line and returns what it printed.
-func run(t *testing.T, args ...string) (string, error) {
-	t.Helper()
-	var out bytes.Buffer
-	c := command()
-	c.SetOut(&out)
-	c.SetErr(&out)
-	c.SetArgs(args)
-	err := c.ExecuteContext(t.Context())
-	return out.String(), err
+// outcome is what a command line led to.
+type outcome struct {
+	code           int
+	stdout, stderr string
 }
 
-func TestCommandLines(t *testing.T) {
-	bad := filepath.Join(t.TempDir(), "bad.yaml")
-	if err := os.WriteFile(bad, []byte("apiVersion: weir.dev/v1alpha1\nkind: RateLimitPolicy\nmetadata: {name: x}\nspec: {selector: {}}\n"), 0o600); err != nil {
+func enforcer(t *testing.T, stdin string, args ...string) outcome {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // what would run until it is told to end, ends
+	code := run(ctx, args, strings.NewReader(stdin), &stdout, &stderr)
+	return outcome{code, stdout.String(), stderr.String()}
+}
+
+const goodPolicy = `apiVersion: weir.dev/v1alpha1
+kind: RateLimitPolicy
+metadata: {name: storefront, namespace: shop}
+spec:
+  selector: {}
+  rules:
+  - {name: all, limit: 10, window: 1m}
+`
+
+const goodBackend = `---
+apiVersion: weir.dev/v1alpha1
+kind: RedisBackend
+metadata: {name: default, namespace: shop}
+spec: {mode: Standalone, addresses: ["127.0.0.1:6379"]}
+`
+
+// badPolicy has two problems.
+var badPolicy = strings.Replace(goodPolicy, "limit: 10, window: 1m", "limit: ten, window: 1m, bogus: 1", 1)
+
+func writeFile(t *testing.T, name, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	usage := usageError{}
-	for _, c := range []struct {
-		reason string
-		args   []string
-		want   string
-		as     func(error) bool
+	return path
+}
+
+func TestValidate(t *testing.T) {
+	good := writeFile(t, "good.yaml", goodPolicy+goodBackend)
+	bad := writeFile(t, "bad.yaml", badPolicy)
+	alone := writeFile(t, "alone.yaml", goodPolicy)
+	lost := writeFile(t, "lost.yaml", strings.Replace(goodPolicy, "selector: {}", "selector: {}\n  redisRef: {name: lost}", 1)+goodBackend)
+	chosen := writeFile(t, "chosen.yaml", strings.Replace(goodPolicy, "1m}", "1m, key: [{type: Cookie, name: id}]}", 1)+goodBackend)
+	for name, test := range map[string]struct {
+		args  []string
+		stdin string
+		want  outcome
 	}{
-		{"help teaches", []string{"standalone", "--help"}, "enforcer standalone --policies policies/", func(err error) bool { return err == nil }},
-		{"good files are counted", []string{"validate", "../../config/samples/quickstart"}, "1 policies, 1 backends: ok", func(err error) bool { return err == nil }},
-		{"bad files are named", []string{"validate", bad}, bad + ":4: spec.rules: ", func(err error) bool { return errors.Is(err, errInvalid) }},
-		{"files that are not there are named", []string{"validate", "nowhere.yaml"}, "nowhere.yaml", func(err error) bool { return errors.Is(err, errInvalid) }},
-		{"no files", []string{"validate"}, "", func(err error) bool { return errors.As(err, &usage) }},
-		{"no policies", []string{"standalone", "--upstream", "http://127.0.0.1:1"}, "", func(err error) bool { return errors.As(err, &usage) }},
-		{"no upstream", []string{"standalone", "--policies", bad}, "", func(err error) bool { return errors.As(err, &usage) }},
-		{"a wrong level", []string{"standalone", "--log-level", "loud"}, "", func(err error) bool { return errors.As(err, &usage) }},
-		{"a wrong range", []string{"standalone", "--policies", bad, "--upstream", "http://127.0.0.1:1", "--trusted-proxies", "ten"}, "", func(err error) bool { return errors.As(err, &usage) }},
-		{"an unknown flag", []string{"standalone", "--polices", bad}, "", func(err error) bool { return errors.As(err, &usage) }},
+		"a good file":                      {[]string{good}, "", outcome{0, "1 policy, 1 backend: ok\n", ""}},
+		"a directory":                      {[]string{filepath.Dir(good)}, "", outcome{0, "1 policy, 1 backend: ok\n", ""}},
+		"the samples":                      {[]string{"../../config/samples/quickstart"}, "", outcome{0, "1 policy, 1 backend: ok\n", ""}},
+		"standard input":                   {[]string{"-"}, goodPolicy + goodBackend, outcome{0, "1 policy, 1 backend: ok\n", ""}},
+		"all problems are printed":         {[]string{bad}, "", outcome{1, bad + ":7: spec.rules[0].limit: is text; write a whole number, without quotes or fraction\n" + bad + ":7: spec.rules[0].bogus: no such field; known here: name, match, limit, window, key, algorithm\n", ""}},
+		"a backend that is not there":      {[]string{lost}, "", outcome{1, lost + ":6: spec.redisRef: policy shop/storefront: redisRef names RedisBackend shop/lost, which none of the files holds; known: shop/default\n", ""}},
+		"no backends at all":               {[]string{alone}, "", outcome{0, alone + ":4: spec: warning: policy shop/storefront has no redisRef, and none of the files holds RedisBackend shop/default, the default; known: none\n1 policy, 0 backends: ok\n", ""}},
+		"a warning":                        {[]string{chosen}, "", outcome{0, chosen + ":6: spec.rules: warning: every rule is keyed by …", ""}},
+		"several files are taken together": {[]string{alone, good}, "", outcome{1, good + ":3: metadata.name: RateLimitPolicy shop/storefront stands in the files twice, first in " + alone + ":1; remove one\n", ""}},
+		"no such file":                     {[]string{"nothing.yaml"}, "", outcome{1, "", "enforcer: nothing.yaml does not exist: name a directory of policies, or a file\n"}},
+		"no file":                          {nil, "", outcome{2, "", "enforcer: name at least one file, for example: enforcer validate policy.yaml\n"}},
 	} {
-		t.Run(c.reason, func(t *testing.T) {
-			out, err := run(t, c.args...)
-			if !c.as(err) || !strings.Contains(out, c.want) {
-				t.Errorf("error %v, output:\n%s", err, out)
+		t.Run(name, func(t *testing.T) {
+			got := enforcer(t, test.stdin, append([]string{"validate"}, test.args...)...)
+			if start, ok := strings.CutSuffix(test.want.stdout, "…"); ok && strings.HasPrefix(got.stdout, start) {
+				got.stdout = test.want.stdout
+			}
+			if got != test.want {
+				t.Errorf("got %+v\nwant %+v", got, test.want)
 			}
 		})
 	}
 }
 
-// free is a loopback address that nothing listens at.
-func free(t *testing.T) string {
-	t.Helper()
-	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+func TestWrongCommandLinesSayHowToMendThem(t *testing.T) {
+	path := writeFile(t, "good.yaml", goodPolicy+goodBackend)
+	with := func(more ...string) []string {
+		return append([]string{"standalone", "--policies", path, "--upstream", "http://127.0.0.1:3000"}, more...)
 	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"an unknown command":    {[]string{"standalon"}, `"standalon" is not known here; see enforcer --help`},
+		"an unknown flag":       {with("--polices", "x"), "unknown flag: --polices; see enforcer standalone --help"},
+		"an argument":           {with("x"), `"x" is not known here; see enforcer standalone --help`},
+		"no policies":           {[]string{"standalone", "--upstream", "http://127.0.0.1:3000"}, "--policies: name a directory or a file, for example --policies config/samples/quickstart"},
+		"no upstream":           {[]string{"standalone", "--policies", path}, "--upstream: write the application's address as http://host:port"},
+		"an upstream's scheme":  {with("--upstream", "localhost:3000"), "--upstream: this is no address: write the application's address as http://host:port"},
+		"an upstream of digits": {with("--upstream", "127.0.0.1:3000"), "--upstream: this is no address: write the application's address as http://host:port"},
+		"an upstream's host":    {with("--upstream", "http://:3000"), "--upstream: this is no address"},
+		"an upstream's port":    {with("--upstream", "http://127.0.0.1:70000"), "--upstream: a port is a number from 1 to 65535"},
+		"an upstream's path":    {with("--upstream", "http://127.0.0.1:3000/api"), "--upstream: remove what follows host and port: paths are passed on as the client sends them"},
+		"an upstream's user":    {with("--upstream", "http://me:canary@127.0.0.1:3000"), "--upstream: remove the user"},
+		"listen without port":   {with("--listen", "127.0.0.1"), `--listen: "127.0.0.1" is no address: write host:port, for example 127.0.0.1:8080`},
+		"listen's port":         {with("--admin-listen", ":http2"), `--admin-listen: ":http2" is no address`},
+		"another Redis":         {with("--redis", "memory"), "--redis: this is no address of a Redis: write redis://host:port"},
+		"no CIDR":               {with("--trusted-proxies", "10.0.0.0/8,proxy"), `--trusted-proxies: "proxy": write an address such as`},
+		"a level":               {with("--log-level", "loud"), `--log-level: "loud" is not known: write debug, info, warn or error`},
+		"a format":              {with("--log-format", "xml"), `--log-format: "xml" is not known: write text or json`},
+		"a duration":            {with("--drain-timeout", "-1s"), "--drain-timeout: write a duration such as 30s, or 0s to cut at once"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := enforcer(t, "", test.args...)
+			if got.code != 2 || got.stdout != "" || !strings.HasPrefix(got.stderr, "enforcer: "+test.want) || strings.Contains(got.stderr, "canary") {
+				t.Errorf("got %+v\nwant %q", got, test.want)
+			}
+		})
+	}
 }
 
-// get sends a request and returns the answer and its body.
-func get(t *testing.T, url, user string) (*http.Response, string) {
-	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-	if err != nil {
-		t.Fatal(err)
+func TestStandaloneRefusesBrokenPolicies(t *testing.T) {
+	path := writeFile(t, "bad.yaml", badPolicy)
+	got := enforcer(t, "", "standalone", "--policies", path, "--upstream", "http://127.0.0.1:3000", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0")
+	for _, want := range []string{path + ":7: spec.rules[0].limit: ", path + ":7: spec.rules[0].bogus: ", "enforcer: the policies can't be enforced; problems: 2\n"} {
+		if got.code != 1 || !strings.Contains(got.stderr, want) {
+			t.Errorf("got %+v\nwant %q", got, want)
+		}
 	}
-	req.Header.Set("X-User-Id", user)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return nil, err.Error()
-	}
-	defer func() { _ = resp.Body.Close() }()
-	body, _ := io.ReadAll(resp.Body)
-	return resp, string(body)
 }
 
-const dayPolicy = `apiVersion: weir.dev/v1alpha1
-kind: RateLimitPolicy
-metadata: {name: storefront, namespace: shop}
-spec:
-  selector: {}
-  redisRef: {name: here}
-  rules:
-  - {name: per-user, limit: 100, window: 366d, key: [{type: Header, name: X-User-Id}]}
----
-apiVersion: weir.dev/v1alpha1
-kind: RedisBackend
-metadata: {name: here, namespace: shop}
-spec: {mode: Standalone, addresses: ["%s"], timeouts: {decision: 5s, dial: 5s}}
-`
+func TestHelpTeachesByExample(t *testing.T) {
+	for _, args := range [][]string{{"--help"}, {}, {"standalone", "--help"}, {"validate", "--help"}, {"version", "--help"}} {
+		got := enforcer(t, "", args...)
+		if got.code != 0 || got.stderr != "" || !strings.Contains(got.stdout, "Examples:\n  ") || !strings.Contains(got.stdout, "  enforcer ") {
+			t.Errorf("%v: %+v", args, got)
+		}
+	}
+	if got := enforcer(t, "", "version"); got != (outcome{0, version + "\n", ""}) {
+		t.Errorf("version: %+v", got)
+	}
+}
 
-func TestStandaloneLimitsAnApplication(t *testing.T) {
-	redis := redistest.Start(t)
-	app := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
-	t.Cleanup(app.Close)
-	policies := filepath.Join(t.TempDir(), "policies.yaml")
-	if err := os.WriteFile(policies, fmt.Appendf(nil, dayPolicy, redis.Addr()), 0o600); err != nil {
+// TestSignalsEndTheProcess runs the command as a process of its own.
+func TestSignalsEndTheProcess(t *testing.T) {
+	path := writeFile(t, "good.yaml", goodPolicy)
+	for _, signal := range []os.Signal{syscall.SIGTERM, os.Interrupt} {
+		t.Run(signal.String(), func(t *testing.T) {
+			p := startProcess(t, "standalone", "--policies", path, "--redis", "embedded",
+				"--upstream", "http://127.0.0.1:1", "--listen", freeAddress(t), "--admin-listen", freeAddress(t))
+			if err := p.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Wait(); err != nil {
+				t.Errorf("the process ends with %v", err)
+			}
+		})
+	}
+}
+
+func TestSecondSignalCutsRequests(t *testing.T) {
+	arrived := make(chan struct{})
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
 		t.Fatal(err)
 	}
-	listen, admin := free(t), free(t)
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
+	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
-		ended <- runStandalone(ctx, options{policies: []string{policies}, upstream: app.URL, listen: listen, adminListen: admin,
-			logLevel: "error", logFormat: "text", drainTimeout: 10 * time.Second})
+		if conn, err := listener.Accept(); err == nil {
+			_, _ = conn.Read(make([]byte, 1))
+			close(arrived)
+		}
 	}()
-	await(t, func() bool {
-		resp, _ := get(t, "http://"+admin+"/readyz", "")
-		return resp != nil && resp.StatusCode == http.StatusOK
-	})
-
-	answers := map[int]int{}
-	for range 105 {
-		resp, _ := get(t, "http://"+listen+"/", "bob")
-		answers[resp.StatusCode]++
-	}
-	if answers[http.StatusOK] != 100 || answers[http.StatusTooManyRequests] != 5 {
-		t.Errorf("answers %v, want 100 times 200 and 5 times 429", answers)
-	}
-	key := fmt.Sprint("rl:{bob}:shop/storefront/per-user:31622400:", time.Now().Unix()/31622400)
-	if got := redis.Client().Get(t.Context(), key).Val(); got != "105" {
-		t.Errorf("%s holds %q, want 105", key, got)
-	}
-	checkDenial(t, "http://"+listen+"/")
-	if resp, body := get(t, "http://"+admin+"/debug/policies", ""); resp.StatusCode != http.StatusOK || !strings.Contains(body, "shop/storefront") {
-		t.Errorf("debug page: %s", body)
-	}
-	if _, body := get(t, "http://"+admin+"/metrics", ""); !strings.Contains(body, `weir_decisions_total{outcome="denied",policy="shop/storefront",rule="per-user"} 6`) {
-		t.Errorf("metrics do not count the denials:\n%s", body)
-	}
-	raise(t, policies, redis.Addr())
-	await(t, func() bool { resp, _ := get(t, "http://"+listen+"/", "bob"); return resp.StatusCode == http.StatusOK })
-	stop()
-	if err := <-ended; err != nil {
-		t.Errorf("it ends with %v", err)
-	}
-}
-
-// raise raises the limit in the file.
-func raise(t *testing.T, path, redis string) {
-	t.Helper()
-	content := strings.Replace(fmt.Sprintf(dayPolicy, redis), "limit: 100", "limit: 100000", 1)
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+	address := freeAddress(t)
+	p := startProcess(t, "standalone", "--policies", writeFile(t, "good.yaml", goodPolicy), "--redis", "embedded",
+		"--upstream", "http://"+listener.Addr().String(), "--listen", address, "--admin-listen", freeAddress(t))
+	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// checkDenial checks the whole answer of a denied request.
-func checkDenial(t *testing.T, url string) {
-	t.Helper()
-	resp, body := get(t, url, "bob")
-	for name, want := range map[string]string{
-		"Content-Type": "application/problem+json", "Cache-Control": "no-store", "X-RateLimit-Limit": "100", "X-RateLimit-Remaining": "0",
-		"RateLimit-Policy": `"per-user";q=100;w=31622400`,
-	} {
-		if got := resp.Header.Get(name); got != want {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
-	}
-	for _, name := range []string{"Retry-After", "X-RateLimit-Reset", "RateLimit"} {
-		if resp.Header.Get(name) == "" {
-			t.Errorf("%s is missing", name)
-		}
-	}
-	var problem map[string]any
-	if err := json.Unmarshal([]byte(body), &problem); err != nil {
+	t.Cleanup(func() { _ = conn.Close() })
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
-	for member, want := range map[string]any{
-		"error": "rate limit exceeded", "type": "https://iana.org/assignments/http-problem-types#quota-exceeded", "title": "Too Many Requests",
-		"status": float64(429), "policy": "shop/storefront", "rule": "per-user",
-	} {
-		if problem[member] != want {
-			t.Errorf("%s: %v, want %v", member, problem[member], want)
-		}
-	}
-	if fmt.Sprint(problem["retry_after"]) == "0" || fmt.Sprint(problem["violated-policies"]) != "[per-user]" {
-		t.Errorf("body %s", body)
-	}
-}
-
-// await waits for a condition.
-func await(t *testing.T, holds func() bool) {
-	t.Helper()
-	deadline := time.After(30 * time.Second)
-	tick := time.NewTicker(20 * time.Millisecond)
+	<-arrived
+	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	for !holds() {
+	ended := make(chan error, 1)
+	go func() { ended <- p.Wait() }()
+	for signals := 0; ; signals++ {
+		_ = p.Process.Signal(syscall.SIGTERM)
 		select {
-		case <-deadline:
-			t.Fatal("it does not come to pass")
+		case err := <-ended:
+			if signals == 0 || err == nil {
+				t.Errorf("after %d signals the process ends with %v", signals+1, err)
+			}
+			return
 		case <-tick.C:
 		}
 	}
+}
+
+// TestMain makes this test's binary the command, where a test starts it as such.
+func TestMain(m *testing.M) {
+	if os.Getenv("ENFORCER_UNDER_TEST") != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// startProcess starts the command and waits until it is ready. args end with the
+// admin address.
+func startProcess(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), "ENFORCER_UNDER_TEST=1")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if t.Failed() {
+			t.Log(stderr.String())
+		}
+	})
+	deadline, tick := time.After(30*time.Second), time.NewTicker(10*time.Millisecond)
+	defer tick.Stop()
+	for !isReady(args[len(args)-1]) {
+		select {
+		case <-deadline:
+			t.Fatal("the process is not ready after 30 s")
+		case <-tick.C:
+		}
+	}
+	return cmd
+}
+
+func isReady(admin string) bool {
+	response, err := http.Get("http://" + admin + "/readyz")
+	if err != nil {
+		return false
+	}
+	_ = response.Body.Close()
+	return response.StatusCode == http.StatusOK
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	return listener.Addr().String()
 }

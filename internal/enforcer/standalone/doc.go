@@ -1,9 +1,20 @@
-// Package standalone turns files into what an enforcer enforces, without a
-// cluster: it reads RateLimitPolicy, RedisBackend, Secret and ConfigMap
-// documents, checks them, and keeps a Limiter up to date while they change.
+// Package standalone runs an enforcer without a cluster: it turns files into what
+// is enforced, keeps a Limiter up to date while they change, and serves a proxy
+// and the admin pages.
 //
-// A set of files is taken as a whole or not at all: while something is wrong
-// with it, the last good set stays in force. Problems name file, line and field.
-// Stores of backends that did not change are kept over an edit, so that neither
-// a connection nor a count is lost. Values of Secrets are in no message.
+//	files ─filesource─► objects ─resolve─► policies and targets ─stores─► Snapshot ─► Limiter
+//
+// It decides which backend a policy counts in and whether it may; how requests
+// are decided and answered is not its business.
+//
+// What always holds:
+//
+//   - A set of files is taken as a whole or not at all. While something is wrong
+//     with it, the last good set stays in force; so it does while the files are
+//     out of reach.
+//   - A backend that an edit leaves as it was keeps its connections. No counter is
+//     touched by an edit.
+//   - A store is closed when nothing uses it any more, decisions under way
+//     included.
+//   - Passwords and keys are in no log line, message, page or metric.
 package standalone

@@ -1,0 +1,114 @@
+package standalone
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weir-dev/weir/internal/enforcer/limiter"
+	"github.com/weir-dev/weir/internal/enforcer/redisstore"
+	"github.com/weir-dev/weir/internal/policy"
+)
+
+// lingering is how long a store that nothing refers to stays open: longer than any
+// decision that began before and the refunds that it leaves behind.
+const lingering = 15 * time.Second
+
+// stores are the open stores, one for each identity of a target.
+type stores struct {
+	observe func(policy.Name) redisstore.Observer
+
+	mu      sync.Mutex
+	open    map[[sha256.Size]byte]*opened
+	leaving map[*opened]*time.Timer
+}
+
+// opened is a store and the backend that stands for it.
+type opened struct {
+	*redisstore.Store
+	backend *limiter.Backend
+}
+
+func newStores(observe func(policy.Name) redisstore.Observer) *stores {
+	return &stores{observe: observe, open: map[[sha256.Size]byte]*opened{}, leaving: map[*opened]*time.Timer{}}
+}
+
+// backends returns the backends of targets, nil where there is no target. Those
+// that are open already are the same as before.
+func (s *stores) backends(targets []*target) ([]*limiter.Backend, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	backends := make([]*limiter.Backend, len(targets))
+	for i, t := range targets {
+		if t == nil {
+			continue
+		}
+		o, err := s.openFor(t)
+		if err != nil {
+			return nil, err
+		}
+		backends[i] = o.backend
+	}
+	return backends, nil
+}
+
+func (s *stores) openFor(t *target) (*opened, error) {
+	id := t.identity()
+	if o := s.open[id]; o != nil {
+		return o, nil
+	}
+	config := t.config
+	config.Observer = s.observe(t.name)
+	store, err := redisstore.New(config)
+	if err != nil {
+		return nil, fmt.Errorf("RedisBackend %s: %w", t.name, err)
+	}
+	o := &opened{store, &limiter.Backend{Name: t.name, Store: store, Budget: t.budget}}
+	s.open[id] = o
+	return o, nil
+}
+
+// keep closes all stores but those of these backends, once the decisions that
+// still use them have ended.
+func (s *stores) keep(backends []*limiter.Backend) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	used := map[*limiter.Backend]bool{}
+	for _, b := range backends {
+		used[b] = true
+	}
+	for id, o := range s.open {
+		if used[o.backend] {
+			continue
+		}
+		delete(s.open, id)
+		s.leaving[o] = time.AfterFunc(lingering, func() { s.left(o) })
+	}
+}
+
+// left closes a store that has lingered.
+func (s *stores) left(o *opened) {
+	s.mu.Lock()
+	_, ok := s.leaving[o]
+	delete(s.leaving, o)
+	s.mu.Unlock()
+	if ok {
+		_ = o.Close()
+	}
+}
+
+// close closes all stores at once.
+func (s *stores) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, o := range s.open {
+		_ = o.Close()
+	}
+	for o, timer := range s.leaving {
+		timer.Stop()
+		_ = o.Close()
+	}
+	clear(s.open)
+	clear(s.leaving)
+}

@@ -1,0 +1,53 @@
+package standalone
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-dev/weir/internal/enforcer/limiter"
+	"github.com/weir-dev/weir/internal/enforcer/redisstore"
+	"github.com/weir-dev/weir/internal/policy"
+)
+
+func TestStoresAreKeptReplacedAndClosed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStores(func(policy.Name) redisstore.Observer { return nil })
+		defer s.close()
+		use := func(addresses ...string) []*limiter.Backend {
+			t.Helper()
+			var targets []*target
+			for _, address := range addresses {
+				targets = append(targets, embeddedTarget(address))
+			}
+			backends, err := s.backends(append(targets, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.keep(backends)
+			return backends
+		}
+		count := func() (open, leaving int) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return len(s.open), len(s.leaving)
+		}
+		first := use("a:1", "b:1", "a:1")
+		if first[0] != first[2] || first[0] == first[1] || first[3] != nil {
+			t.Errorf("backends: %v", first)
+		}
+		if again := use("b:1", "a:1"); again[0] != first[1] || again[1] != first[0] {
+			t.Error("what is unchanged is not kept")
+		}
+		use("a:1", "c:1")
+		if open, leaving := count(); open != 2 || leaving != 1 {
+			t.Errorf("%d stores are open, %d linger", open, leaving)
+		}
+		<-time.After(lingering) // in the bubble this waits for the timer, not the time
+		synctest.Wait()
+		if _, leaving := count(); leaving != 0 {
+			t.Error("a store lingers for ever")
+		}
+		use("c:1")
+	})
+}

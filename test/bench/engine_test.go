@@ -116,7 +116,7 @@ func limiterOn(tb testing.TB, store limiter.Store) *limiter.Limiter {
 
 func storeOn(tb testing.TB, address string, pool int) *redisstore.Store {
 	tb.Helper()
-	store, err := redisstore.New(redisstore.Config{Address: address, Timeout: 10 * time.Second, DialTimeout: 10 * time.Second, PoolSize: pool})
+	store, err := redisstore.New(redisstore.Config{Addresses: []string{address}, Timeout: 10 * time.Second, DialTimeout: 10 * time.Second, PoolSize: pool})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -190,7 +190,7 @@ func newLimiter(j job) (*limiter.Limiter, func(), error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := redisstore.New(redisstore.Config{Address: j.Address, Timeout: 10 * time.Second, DialTimeout: 10 * time.Second,
+	store, err := redisstore.New(redisstore.Config{Addresses: []string{j.Address}, Timeout: 10 * time.Second, DialTimeout: 10 * time.Second,
 		Now: clock{time.Now(), j}.now})
 	if err != nil {
 		return nil, nil, err
@@ -229,7 +229,7 @@ func call(ctx context.Context, l *limiter.Limiter, mu *sync.Mutex, admitted map[
 // rule's counter with what was admitted.
 func TestRequestsAreChargedToAllRulesOrNone(t *testing.T) {
 	server := redistest.Start(t)
-	store, err := redisstore.New(redisstore.Config{Address: server.Addr(), Timeout: 10 * time.Second})
+	store, err := redisstore.New(redisstore.Config{Addresses: []string{server.Addr()}, Timeout: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

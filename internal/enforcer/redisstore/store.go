@@ -2,39 +2,15 @@ package redisstore
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"strconv"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/weir-dev/weir/internal/enforcer/limiter"
 )
-
-// Config says where a Redis is and how to talk to it.
-type Config struct {
-	// Address is host:port of a standalone server.
-	Address string
-	// Database is the number of the logical database.
-	Database int
-	// Username and Password log in; both empty for no login.
-	Username, Password string
-	// TLS turns on TLS.
-	TLS *tls.Config
-	// DialTimeout bounds a new connection. Defaults to one second.
-	DialTimeout time.Duration
-	// Timeout bounds an exchange whose context has no deadline. Defaults to 50 ms.
-	Timeout time.Duration
-	// PoolSize is how many connections there are at most. Defaults to 16.
-	PoolSize int
-	// Now is a monotonic clock. Defaults to the process's.
-	Now func() time.Duration
-	// Observer learns of every call. Defaults to nobody.
-	Observer Observer
-}
 
 // Observer learns what happens between a Store and its Redis.
 type Observer interface {
@@ -66,7 +42,7 @@ const maxStale = 5
 
 // New returns a store. It does not connect yet.
 func New(cfg Config) (*Store, error) {
-	if cfg.Address == "" {
+	if len(cfg.Addresses) == 0 {
 		return nil, fmt.Errorf("redis store: name the server's address, host:port")
 	}
 	s := &Store{now: cfg.Now, observer: cfg.Observer, timeout: cfg.Timeout}
@@ -82,44 +58,6 @@ func New(cfg Config) (*Store, error) {
 	}
 	s.client = redis.NewClient(options(cfg, s.timeout))
 	return s, nil
-}
-
-// options sets everything that bounds a call on purpose.
-func options(cfg Config, timeout time.Duration) *redis.Options {
-	if cfg.DialTimeout == 0 {
-		cfg.DialTimeout = time.Second
-	}
-	if cfg.PoolSize == 0 {
-		cfg.PoolSize = 16
-	}
-	return &redis.Options{
-		Addr:      cfg.Address,
-		DB:        cfg.Database,
-		Username:  cfg.Username,
-		Password:  cfg.Password,
-		TLSConfig: cfg.TLS,
-		// RESP2 has no pushes, and older servers and look-alikes speak it.
-		Protocol: 2,
-		// A dial is no decision: it goes on when the decision that began it has
-		// given up, so that the pool recovers under load.
-		DialTimeout:   cfg.DialTimeout,
-		DialerRetries: 1,
-		// The context's deadline is the budget of a decision and goes before these.
-		ContextTimeoutEnabled: true,
-		ReadTimeout:           timeout,
-		WriteTimeout:          timeout,
-		PoolTimeout:           timeout,
-		PoolSize:              cfg.PoolSize,
-		MaxActiveConns:        cfg.PoolSize,
-		MaxConcurrentDials:    cfg.PoolSize,
-		ConnMaxIdleTime:       5 * time.Minute,
-		// A call that may have been carried out is never repeated.
-		MaxRetries: -1,
-		// Nothing is sent that counting does not need: a Redis user needs no
-		// right for CLIENT.
-		DisableIdentity:          true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}
 }
 
 // Close ends all connections. Operations under way fail.

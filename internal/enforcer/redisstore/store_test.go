@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func newStore(t testing.TB, address string) *Store {
 	t.Helper()
-	s, err := New(Config{Address: address, Timeout: 20 * time.Second})
+	s, err := New(Config{Addresses: []string{address}, Timeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,7 +186,7 @@ func TestPoisonedKeyFailsItsOwnRequestOnly(t *testing.T) {
 func TestCounterWithoutExpiryIsRepaired(t *testing.T) {
 	server := redistest.Start(t)
 	var repaired atomic.Int64
-	store, err := New(Config{Address: server.Addr(), Timeout: 20 * time.Second, Observer: repairs{&repaired}})
+	store, err := New(Config{Addresses: []string{server.Addr()}, Timeout: 20 * time.Second, Observer: repairs{&repaired}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -226,7 +226,7 @@ func TestClockDoesNotMatter(t *testing.T) {
 	server := redistest.Start(t)
 	var skew atomic.Int64
 	start := time.Now()
-	store, err := New(Config{Address: server.Addr(), Timeout: 20 * time.Second,
+	store, err := New(Config{Addresses: []string{server.Addr()}, Timeout: 20 * time.Second,
 		Now: func() time.Duration { return time.Since(start) + time.Duration(skew.Load()) }})
 	if err != nil {
 		t.Fatal(err)
@@ -286,7 +286,7 @@ func TestFailuresHaveAKindAndPass(t *testing.T) {
 func TestWrongPasswordIsDeniedAndNotTold(t *testing.T) {
 	server := redistest.Start(t)
 	server.Client().ConfigSet(t.Context(), "requirepass", "right")
-	store, err := New(Config{Address: server.Addr(), Password: "canary-wrong", Timeout: 20 * time.Second})
+	store, err := New(Config{Addresses: []string{server.Addr()}, Password: "canary-wrong", Timeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,7 +95,7 @@ func (t *target) view() backendView {
 		prefix = policy.DefaultKeyPrefix
 	}
 	return backendView{
-		Name: t.name.String(), Address: t.config.Address, Database: t.config.Database,
+		Name: t.name.String(), Address: t.config.Addresses[0], Database: t.config.Database,
 		TLS: t.config.TLS != nil, KeyPrefix: prefix, Budget: t.budget.String(),
 	}
 }

@@ -19,7 +19,7 @@ func (r *resolver) connect(b *filesource.Backend, secret string) *target {
 		r.report(b.Source, "spec.mode", "this version counts in mode Standalone only, not yet in %s", b.Spec.Mode)
 		return nil
 	}
-	t.config.Address = string(b.Spec.Addresses[0])
+	t.config.Addresses = []string{string(b.Spec.Addresses[0])}
 	t.keyPrefix = b.Spec.KeyPrefix
 	if b.Spec.Database != nil {
 		t.config.Database = int(*b.Spec.Database)
@@ -91,7 +91,7 @@ func (r *resolver) secure(t *target, b *filesource.Backend) {
 	spec := b.Spec.TLS
 	t.config.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: spec.ServerName}
 	if spec.ServerName == "" {
-		t.config.TLS.ServerName = serverName(t.config.Address)
+		t.config.TLS.ServerName = serverName(t.config.Addresses[0])
 	}
 	ca := r.authorities(b)
 	if ca != nil {

@@ -195,7 +195,7 @@ func (s *Server) announce() {
 	case s.embedded != nil:
 		logger.Warn("counters live in this process only and are lost when it ends (--redis embedded)", "redis", s.embedded.redis.Addr())
 	case s.enforced.override != nil:
-		logger.Info("all policies count in one redis, whatever their redisRef (--redis)", "redis", s.enforced.override.config.Address)
+		logger.Info("all policies count in one redis, whatever their redisRef (--redis)", "redis", s.enforced.override.config.Addresses[0])
 	}
 	if policies := s.enforced.current.Load().set.Policies(); len(policies) == 0 {
 		logger.Warn("there is no policy: every request passes")

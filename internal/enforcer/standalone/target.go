@@ -43,7 +43,7 @@ type target struct {
 // a digest only.
 func (t *target) identity() [sha256.Size]byte {
 	c := t.config
-	return sha256.Sum256(fmt.Appendf(nil, "%q %q %d %q %q %t %q %d %d %d", t.name, c.Address, c.Database, c.Username, c.Password,
+	return sha256.Sum256(fmt.Appendf(nil, "%q %q %d %q %q %t %q %d %d %d", t.name, c.Addresses, c.Database, c.Username, c.Password,
 		c.TLS != nil, t.material, c.DialTimeout, t.budget, c.PoolSize))
 }
 
@@ -87,7 +87,7 @@ func ParseRedis(text string) (*Redis, error) {
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		return nil, fmt.Errorf("a port is a number from 1 to 65535: %s", redisForm)
 	}
-	t.config.Address = net.JoinHostPort(u.Hostname(), port)
+	t.config.Addresses = []string{net.JoinHostPort(u.Hostname(), port)}
 	if u.User != nil {
 		t.config.Username = u.User.Username()
 		t.config.Password, _ = u.User.Password()
@@ -114,7 +114,7 @@ func newTarget(name policy.Name) *target {
 // embeddedTarget is the target of a Redis in this process.
 func embeddedTarget(address string) *target {
 	t := newTarget(policy.Name{Namespace: "flags", Name: Embedded})
-	t.config.Address = address
+	t.config.Addresses = []string{address}
 	return t
 }
 

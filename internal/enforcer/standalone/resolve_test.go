@@ -143,7 +143,7 @@ spec:
 	}
 	got := targets[0]
 	c := got.config
-	if c.Address != "[::1]:6380" || c.Database != 3 || c.PoolSize != 5 || c.DialTimeout != 2*time.Second || c.Timeout != 20*time.Millisecond ||
+	if c.Addresses[0] != "[::1]:6380" || c.Database != 3 || c.PoolSize != 5 || c.DialTimeout != 2*time.Second || c.Timeout != 20*time.Millisecond ||
 		c.Username != "weir" || c.Password != "pass" || got.budget != 20*time.Millisecond || got.keyPrefix != "prod" || string(got.hashKey) != "hash" {
 		t.Errorf("the target is %+v", got)
 	}
@@ -196,7 +196,7 @@ func TestParseRedis(t *testing.T) {
 	} {
 		t.Run(text, func(t *testing.T) {
 			c := parse(t, text).target.config
-			if got := strings.Join([]string{c.Address, string('0' + rune(c.Database)), c.Username, c.Password, map[bool]string{true: "true", false: "false"}[c.TLS != nil]}, " "); got != want {
+			if got := strings.Join([]string{c.Addresses[0], string('0' + rune(c.Database)), c.Username, c.Password, map[bool]string{true: "true", false: "false"}[c.TLS != nil]}, " "); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}
 		})

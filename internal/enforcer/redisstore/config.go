@@ -2,8 +2,6 @@ package redisstore
 
 import (
 	"crypto/tls"
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 	"time"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -22,13 +20,16 @@ type Config struct {
 	Database int
 	// Username and Password log in; both empty for no login.
 	Username, Password string
-	// TLS turns on TLS, towards Sentinels too.
+	// TLS turns on TLS, towards Sentinels too. Where it has a ServerName every
+	// certificate must hold that; otherwise each must hold the host that was
+	// dialled for it.
 	TLS *tls.Config
 	// DialTimeout bounds a new connection. Defaults to one second.
 	DialTimeout time.Duration
 	// Timeout bounds an exchange whose context has no deadline. Defaults to 50 ms.
 	Timeout time.Duration
-	// PoolSize is how many connections there are at most. Defaults to 16.
+	// PoolSize is how many connections to one server there are at most. Defaults
+	// to 16.
 	PoolSize int
 	// Now is a monotonic clock. Defaults to the process's.
 	Now func() time.Duration
@@ -44,40 +45,26 @@ type Sentinel struct {
 	Username, Password string
 }
 
-// options sets everything that bounds a call on purpose.
-func options(cfg Config, timeout time.Duration) *redis.Options {
+// What absent settings mean.
+const (
+	defaultTimeout     = 50 * time.Millisecond
+	defaultDialTimeout = time.Second
+	defaultPoolSize    = 16
+)
+
+// withDefaults fills in what is absent.
+func (cfg Config) withDefaults() Config {
+	if cfg.Mode == "" {
+		cfg.Mode = v1alpha1.RedisStandalone
+	}
+	if cfg.Timeout == 0 {
+		cfg.Timeout = defaultTimeout
+	}
 	if cfg.DialTimeout == 0 {
-		cfg.DialTimeout = time.Second
+		cfg.DialTimeout = defaultDialTimeout
 	}
 	if cfg.PoolSize == 0 {
-		cfg.PoolSize = 16
+		cfg.PoolSize = defaultPoolSize
 	}
-	return &redis.Options{
-		Addr:      cfg.Addresses[0],
-		DB:        cfg.Database,
-		Username:  cfg.Username,
-		Password:  cfg.Password,
-		TLSConfig: cfg.TLS,
-		// RESP2 has no pushes, and older servers and look-alikes speak it.
-		Protocol: 2,
-		// A dial is no decision: it goes on when the decision that began it has
-		// given up, so that the pool recovers under load.
-		DialTimeout:   cfg.DialTimeout,
-		DialerRetries: 1,
-		// The context's deadline is the budget of a decision and goes before these.
-		ContextTimeoutEnabled: true,
-		ReadTimeout:           timeout,
-		WriteTimeout:          timeout,
-		PoolTimeout:           timeout,
-		PoolSize:              cfg.PoolSize,
-		MaxActiveConns:        cfg.PoolSize,
-		MaxConcurrentDials:    cfg.PoolSize,
-		ConnMaxIdleTime:       5 * time.Minute,
-		// A call that may have been carried out is never repeated.
-		MaxRetries: -1,
-		// Nothing is sent that counting does not need: a Redis user needs no
-		// right for CLIENT.
-		DisableIdentity:          true,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}
+	return cfg
 }

@@ -31,8 +31,8 @@ type budget struct {
 	cancel context.CancelFunc
 }
 
-func newBudget(ctx context.Context, end time.Time) *budget {
-	return &budget{Context: ctx, end: end}
+func newBudget(end time.Time) *budget {
+	return &budget{Context: context.Background(), end: end}
 }
 
 // Deadline implements context.Context.
@@ -48,9 +48,6 @@ func (b *budget) Err() error {
 	b.mu.Unlock()
 	if inner != nil {
 		return inner.Err()
-	}
-	if err := b.Context.Err(); err != nil {
-		return err
 	}
 	if !time.Now().Before(b.end) {
 		return context.DeadlineExceeded

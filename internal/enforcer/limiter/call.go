@@ -1,7 +1,7 @@
 package limiter
 
 import (
-	"context"
+	"strings"
 	"time"
 
 	"github.com/weir-dev/weir/internal/policy"
@@ -19,9 +19,11 @@ const (
 	dropped               // nothing of it could be decided
 )
 
-// call is the part of a request that one backend counts.
+// call is the part of a request that one backend counts; on a sharded backend, the
+// part of it whose counters share a tag.
 type call struct {
 	backend *Backend
+	tag     string
 	// store is the backend's, or the fallback after that failed.
 	store Store
 	local bool
@@ -52,7 +54,7 @@ func (d *Decision) plan(backends []*Backend, req *policy.Request) {
 		if match.Deny {
 			continue
 		}
-		c := d.callTo(backends[match.Rule.Policy.Index])
+		c := d.callTo(backends[match.Rule.Policy.Index], match.Key)
 		if same := c.find(match); same != nil {
 			same.Cost = max(same.Cost, cost)
 			continue
@@ -68,10 +70,14 @@ func (d *Decision) plan(backends []*Backend, req *policy.Request) {
 	}
 }
 
-// callTo finds or begins the call to a backend.
-func (d *Decision) callTo(b *Backend) *call {
+// callTo finds or begins the call to a backend that a counter belongs to.
+func (d *Decision) callTo(b *Backend, key string) *call {
+	tag := ""
+	if b.Sharded {
+		tag = tagOf(key)
+	}
 	for i := range d.calls {
-		if d.calls[i].backend == b {
+		if d.calls[i].backend == b && d.calls[i].tag == tag {
 			return &d.calls[i]
 		}
 	}
@@ -81,9 +87,17 @@ func (d *Decision) callTo(b *Backend) *call {
 		d.calls = append(d.calls, call{})
 	}
 	c := &d.calls[len(d.calls)-1]
-	c.backend, c.store, c.local, c.stage = b, b.Store, false, planned
+	c.backend, c.tag, c.store, c.local, c.stage = b, tag, b.Store, false, planned
 	c.op.Checks, c.rules = c.op.Checks[:0], c.rules[:0]
 	return c
+}
+
+// tagOf is what is in the first braces of a key: counters with the same are on the
+// same server.
+func tagOf(key string) string {
+	_, rest, _ := strings.Cut(key, "{")
+	tag, _, _ := strings.Cut(rest, "}")
+	return tag
 }
 
 // find returns the check of a match's counter. Only a request with descriptors
@@ -100,9 +114,10 @@ func (c *call) find(match *policy.Match) *Check {
 	return nil
 }
 
-// do carries out one operation on the call's counters, until end.
-func (c *call) do(ctx context.Context, end time.Time, kind Kind) {
-	within := newBudget(ctx, end)
+// do carries out one operation on the call's counters, until end. It goes on when
+// the caller goes away meanwhile: what is under way can't be called back.
+func (c *call) do(end time.Time, kind Kind) {
+	within := newBudget(end)
 	defer within.release()
 	c.op.Kind, c.op.Denied, c.op.Err = kind, false, nil
 	c.batch[0] = &c.op

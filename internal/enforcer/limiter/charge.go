@@ -14,8 +14,8 @@ import (
 // store will answer again, and asking is cheap.
 const unavailableRetry = 1
 
-// charge carries out the plan. One backend is one trip. With several, all are
-// looked at first; where a look denies, the attempt is recorded there, and the
+// charge carries out the plan. One call is one trip. With several, all are looked
+// at first; where a look denies, the attempt is recorded there, and the
 // others are charged only if that did not refuse the request after all. What a
 // request is refused for in the gap is given back.
 func (l *Limiter) charge(ctx context.Context, f *force, d *Decision) {
@@ -61,12 +61,12 @@ func (l *Limiter) each(ctx context.Context, f *force, d *Decision, start time.Ti
 		if parallel == nil {
 			parallel = new(sync.WaitGroup)
 		}
-		parallel.Go(func() { c.do(ctx, deadline(ctx, start, c.backend.Budget), kind) })
+		parallel.Go(func() { c.do(deadline(ctx, start, c.backend.Budget), kind) })
 	}
 	if mine == nil {
 		return
 	}
-	mine.do(ctx, deadline(ctx, start, mine.backend.Budget), kind)
+	mine.do(deadline(ctx, start, mine.backend.Budget), kind)
 	if parallel != nil {
 		parallel.Wait()
 	}
@@ -101,7 +101,7 @@ func (l *Limiter) fail(ctx context.Context, f *force, d *Decision, c *call) {
 		return
 	}
 	c.store, c.local = l.fallback, true
-	c.do(ctx, time.Now().Add(c.backend.Budget), Charge)
+	c.do(time.Now().Add(c.backend.Budget), Charge)
 	if c.stage == dropped {
 		return
 	}

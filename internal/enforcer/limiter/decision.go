@@ -94,6 +94,9 @@ type Backend struct {
 	Store Store
 	// Budget is how long one decision may take.
 	Budget time.Duration
+	// Sharded tells that only counters whose keys have the same part in braces can
+	// be decided together: the store is many servers.
+	Sharded bool
 }
 
 // Snapshot is what a Limiter enforces at one moment. It never changes.

@@ -25,6 +25,8 @@ var kinds = [...]struct {
 	{ErrReadOnly, "read_only"},
 	{ErrLoading, "loading"},
 	{ErrDenied, "denied"},
+	{ErrCircuitOpen, "circuit_open"},
+	{ErrOverloaded, "overloaded"},
 	{ErrProtocol, "protocol"},
 }
 

@@ -95,6 +95,10 @@ var (
 	ErrLoading = errors.New("store not ready")
 	// ErrDenied: the store refused the credentials or a command.
 	ErrDenied = errors.New("store refused access")
+	// ErrCircuitOpen: the store failed so often of late that it was not asked.
+	ErrCircuitOpen = errors.New("store is given time to recover")
+	// ErrOverloaded: too many operations wait for the store already.
+	ErrOverloaded = errors.New("too many operations wait for the store")
 	// ErrProtocol: the store answered something unexpected.
 	ErrProtocol = errors.New("unexpected answer")
 )

@@ -22,6 +22,8 @@ local STALE = -36028797018963968 -- -2^55, and every eighth below it
 local time = redis.call('TIME')
 local now = tonumber(time[1])
 local reply = {now, tonumber(time[2]), 0}
+local filled = 3
+local readonly = false
 
 local function failure(err)
   local text = type(err) == 'table' and err.err or tostring(err)
@@ -31,10 +33,11 @@ local function failure(err)
   elseif text:find('OOM', 1, true) then
     kind = 2
   elseif text:find('READONLY', 1, true) then
-    kind = 3
+    kind, readonly = 3, true
   elseif text:find('NOPERM', 1, true) or text:find("can't run", 1, true) or text:find("can't access", 1, true) then
     kind = 4
-  elseif text:find('LOADING', 1, true) or text:find('MASTERDOWN', 1, true) then
+  elseif text:find('LOADING', 1, true) or text:find('MASTERDOWN', 1, true)
+    or text:find('NOREPLICAS', 1, true) or text:find('MISCONF', 1, true) then
     kind = 5
   end
   return STALE - 8 * kind
@@ -75,10 +78,10 @@ local function denied_of(c, attempts)
   return math.max(0, math.min(n, attempts))
 end
 
--- Adds the cost of a check to its counter, and sets the expiry if that created
--- it. Fills in c.admitted (before this request) and c.over.
-local function add(c, s)
-  local attempts = redis.pcall('INCRBY', c.key, s.cost)
+-- Takes up a check after its cost was added to its counter, with the answer to
+-- that. Sets the expiry if the counter is new, and fills in c.admitted (before this
+-- request) and c.over.
+local function add(c, s, attempts)
   if failed(attempts) then
     return failure(attempts)
   end
@@ -150,18 +153,20 @@ local function mark(c, s)
   end
 end
 
--- Both return a failure, after which nothing of the request is left.
-local function charge(checks, shape)
+-- Both return a failure, after which nothing of the request is left. answer is that
+-- to the first INCRBY of a request with one check.
+local function charge(checks, shape, answer)
   local refused = false
   for i, c in ipairs(checks) do
-    local err = add(c, shape[i])
+    local s = shape[i]
+    local err = add(c, s, answer or redis.pcall('INCRBY', c.key, s.cost))
     if err then
       for j = 1, i do
         take_back(checks[j], shape[j])
       end
       return err
     end
-    refused = refused or (c.over and shape[i].enforces)
+    refused = refused or (c.over and s.enforces)
   end
   for i, c in ipairs(checks) do
     if c.over then
@@ -177,7 +182,7 @@ end
 local function debit(checks, shape)
   for i, c in ipairs(checks) do
     local s = shape[i]
-    local err = add(c, s)
+    local err = add(c, s, redis.pcall('INCRBY', c.key, s.cost))
     if err then
       for j = 1, i do
         take_back(checks[j], shape[j])
@@ -244,16 +249,34 @@ while a <= #ARGV do
     stale = stale or math.floor(now / window) ~= number
     a = a + 5
   end
+  local plain = kind == CHARGE and width == 1 and not stale
   for _ = 1, requests do
-    local checks = {}
-    for i = 1, width do
-      checks[i] = {key = KEYS[k], denied = KEYS[k + 1]}
-      k = k + 2
+    local answer
+    if plain then
+      -- The common case, a counter that is there and within its limit, needs no
+      -- more than this.
+      answer = redis.pcall('INCRBY', KEYS[k], shape[1].cost)
     end
-    local code = stale and STALE or actions[kind](checks, shape)
-    for _, c in ipairs(checks) do
-      reply[#reply + 1] = code or (c.over and -(c.admitted + 1)) or c.admitted
+    if plain and type(answer) == 'number' and answer <= shape[1].limit and answer ~= shape[1].n then
+      filled, k = filled + 1, k + 2
+      reply[filled] = answer
+    else
+      local checks = {}
+      for i = 1, width do
+        checks[i] = {key = KEYS[k], denied = KEYS[k + 1]}
+        k = k + 2
+      end
+      local code = stale and STALE or actions[kind](checks, shape, answer)
+      for _, c in ipairs(checks) do
+        filled = filled + 1
+        reply[filled] = code or (c.over and -(c.admitted + 1)) or c.admitted
+      end
     end
   end
+end
+if readonly then
+  -- Nothing was written: a server changes its role between scripts only. Said by
+  -- this name, the client leaves the connection.
+  return redis.error_reply("READONLY You can't write against a read only replica.")
 end
 return reply

@@ -27,15 +27,35 @@ var failures = []error{
 
 // call is one call of the script: a batch, encoded.
 type call struct {
-	groups [][]*limiter.Op // operations of one shape
+	ops    []*limiter.Op
+	groups [][]*limiter.Op // ops of one shape
 	text   []byte          // all keys and arguments, one after the other
 	ends   []int           // where each of them ends in text
 	words  []string
 	args   []any
 	keys   int
+	// numKeys is keys as a text.
+	numKeys string
+
+	reply []int64
+	err   error
+
+	self [1]*call
 }
 
 var calls = sync.Pool{New: func() any { return &call{} }}
+
+func newCall(ops []*limiter.Op) *call {
+	c := calls.Get().(*call)
+	c.ops = append(c.ops, ops...)
+	return c
+}
+
+// alone is a slice of c.
+func (c *call) alone() []*call {
+	c.self[0] = c
+	return c.self[:]
+}
 
 // release gives the call's memory to the next one, unless it is unusually large.
 func (c *call) release() {
@@ -43,19 +63,21 @@ func (c *call) release() {
 		clear(c.groups[i])
 		c.groups[i] = c.groups[i][:0]
 	}
+	clear(c.ops)
 	clear(c.words)
 	clear(c.args)
+	c.ops, c.keys, c.reply, c.err = c.ops[:0], 0, nil, nil
 	c.groups, c.text, c.ends, c.words, c.args = c.groups[:0], c.text[:0], c.ends[:0], c.words[:0], c.args[:0]
 	if cap(c.text) <= 64<<10 {
 		calls.Put(c)
 	}
 }
 
-// encode lays out a batch for EVALSHA or EVAL, with windows named as of now, in
-// seconds of Redis's clock. Operations of the same shape share a group, so that
-// what they have in common is sent once.
-func (c *call) encode(batch []*limiter.Op, now int64) {
-	for _, op := range batch {
+// encode lays out the operations for EVALSHA or EVAL, with windows named as of
+// now, in seconds of Redis's clock. Operations of the same shape share a group, so
+// that what they have in common is sent once.
+func (c *call) encode(now int64) {
+	for _, op := range c.ops {
 		c.place(op)
 	}
 	for _, group := range c.groups {
@@ -150,16 +172,17 @@ func (c *call) number(n int64) {
 
 // arguments are the words of the command. Pointers go into the interfaces, so
 // that no word is copied.
-func (c *call) arguments(command, script *string, numKeys *string) []any {
-	c.args = append(c.args[:0], command, script, numKeys)
+func (c *call) arguments(command, script *string) []any {
+	c.args = append(c.args[:0], command, script, &c.numKeys)
 	for i := range c.words {
 		c.args = append(c.args, &c.words[i])
 	}
 	return c.args
 }
 
-// decode fills in the operations' results and returns the stale ones.
-func (c *call) decode(reply []int64, stale []*limiter.Op) ([]*limiter.Op, error) {
+// decode fills in the operations' results and appends the stale ones.
+func (c *call) decode(stale []*limiter.Op) ([]*limiter.Op, error) {
+	reply := c.reply
 	if len(reply) != replyHeader+c.keys/2 || reply[0] <= 0 || reply[1] < 0 || reply[1] >= 1e6 {
 		return stale, fmt.Errorf("%w: %d numbers for %d counters", limiter.ErrProtocol, len(reply), c.keys/2)
 	}

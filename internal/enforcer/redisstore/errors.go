@@ -30,6 +30,25 @@ func isNoScript(err error) bool {
 	return err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT")
 }
 
+// isMoving tells that Redis has carried out nothing because it is changing places:
+// a slot is on its way, or a primary has become a replica.
+func isMoving(err error) bool {
+	if !isAnswer(err) {
+		return false
+	}
+	text := err.Error()
+	return strings.HasPrefix(text, "TRYAGAIN") || strings.HasPrefix(text, "READONLY") || strings.HasPrefix(text, "MOVED") || strings.HasPrefix(text, "ASK")
+}
+
+// isAnswer tells that an error is what a server said.
+func isAnswer(err error) bool {
+	if err == nil {
+		return false
+	}
+	var refused redis.Error
+	return errors.As(err, &refused)
+}
+
 // refusals are the kinds of failure by how Redis's answer begins.
 var refusals = []struct {
 	prefix string
@@ -40,6 +59,9 @@ var refusals = []struct {
 	{"LOADING", limiter.ErrLoading},
 	{"MASTERDOWN", limiter.ErrLoading},
 	{"CLUSTERDOWN", limiter.ErrLoading},
+	{"TRYAGAIN", limiter.ErrLoading},
+	{"MOVED", limiter.ErrLoading},
+	{"ASK", limiter.ErrLoading},
 	{"BUSY", limiter.ErrLoading},
 	{"NOAUTH", limiter.ErrDenied},
 	{"WRONGPASS", limiter.ErrDenied},

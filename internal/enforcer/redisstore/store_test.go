@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -303,11 +304,12 @@ func FuzzReply(f *testing.F) {
 	f.Add(int64(1796076018), int64(999999), int64(codeStale), int64(codeStale-8), 2)
 	f.Fuzz(func(t *testing.T, seconds, micros, first, second int64, n int) {
 		op := &limiter.Op{Checks: []limiter.Check{storetest.Check("a:", 5), storetest.Check("b:", 7)}}
-		c := &call{}
-		c.encode([]*limiter.Op{op}, 1796076018)
+		c := newCall([]*limiter.Op{op})
+		c.encode(1796076018)
 		reply := []int64{seconds, micros, 0, first, second, first, second}
 		reply = reply[:max(0, min(n+3, len(reply)))]
-		stale, err := c.decode(reply, nil)
+		c.reply = reply
+		stale, err := c.decode(nil)
 		if err != nil {
 			if !errors.Is(err, limiter.ErrProtocol) {
 				t.Error(err)
@@ -332,5 +334,30 @@ func BenchmarkCharge(b *testing.B) {
 	}
 	if op.Err != nil {
 		b.Fatal(op.Err)
+	}
+}
+
+func BenchmarkConcurrentCharge(b *testing.B) {
+	for _, callers := range []int{1, 16, 64, 256} {
+		b.Run(fmt.Sprint(callers), func(b *testing.B) {
+			store := newStore(b, redistest.Start(b).Addr())
+			b.SetParallelism(max(1, callers/runtime.GOMAXPROCS(0)))
+			b.ReportAllocs()
+			var failed atomic.Int64
+			b.RunParallel(func(pb *testing.PB) {
+				op := &limiter.Op{Checks: []limiter.Check{storetest.Check("rl:{user_123}:shop/storefront/per-user:60:", 1<<40)}}
+				batch := []*limiter.Op{op}
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				for pb.Next() {
+					if store.Do(ctx, batch); op.Err != nil {
+						failed.Add(1)
+					}
+				}
+			})
+			if n := failed.Load(); n > 0 {
+				b.Fatalf("%d decisions failed", n)
+			}
+		})
 	}
 }

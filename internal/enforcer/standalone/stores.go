@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/enforcer/limiter"
 	"github.com/weir-dev/weir/internal/enforcer/redisstore"
 	"github.com/weir-dev/weir/internal/policy"
@@ -64,7 +65,9 @@ func (s *stores) openFor(t *target) (*opened, error) {
 	if err != nil {
 		return nil, fmt.Errorf("RedisBackend %s: %w", t.name, err)
 	}
-	o := &opened{store, &limiter.Backend{Name: t.name, Store: store, Budget: t.budget}}
+	o := &opened{store, &limiter.Backend{
+		Name: t.name, Store: store, Budget: t.budget, Sharded: t.config.Mode == v1alpha1.RedisCluster,
+	}}
 	s.open[id] = o
 	return o, nil
 }

@@ -120,6 +120,7 @@ func (c *call) do(end time.Time, kind Kind) {
 	within := newBudget(end)
 	defer within.release()
 	c.op.Kind, c.op.Denied, c.op.Err = kind, false, nil
+	c.setUnknown(false)
 	c.batch[0] = &c.op
 	c.store.Do(within, c.batch[:])
 	switch {
@@ -131,5 +132,12 @@ func (c *call) do(end time.Time, kind Kind) {
 		c.stage = denied
 	default:
 		c.stage = charged
+	}
+}
+
+// setUnknown marks all counters as asked for or not.
+func (c *call) setUnknown(unknown bool) {
+	for i := range c.op.Checks {
+		c.op.Checks[i].Unknown = unknown
 	}
 }

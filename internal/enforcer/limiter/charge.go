@@ -21,7 +21,9 @@ const unavailableRetry = 1
 func (l *Limiter) charge(ctx context.Context, f *force, d *Decision) {
 	start := time.Now()
 	if len(d.calls) > 1 {
-		l.each(ctx, f, d, start, Look, planned)
+		if !d.recall() {
+			l.each(ctx, f, d, start, Look, planned)
+		}
 		l.each(ctx, f, d, start, Charge, suspect)
 	}
 	if !d.isRefused() {
@@ -35,6 +37,27 @@ func (l *Limiter) charge(ctx context.Context, f *force, d *Decision) {
 			l.giveBack(f, &d.calls[i])
 		}
 	}
+}
+
+// recall finds calls that are known to deny. If there is one, nobody else needs to
+// be asked.
+func (d *Decision) recall() bool {
+	found := false
+	for i := range d.calls {
+		c := &d.calls[i]
+		if known, ok := c.store.(Recaller); ok && known.Recall(&c.op) {
+			c.stage, found = suspect, true
+		}
+	}
+	if !found {
+		return false
+	}
+	for i := range d.calls {
+		if c := &d.calls[i]; c.stage == planned {
+			c.setUnknown(true)
+		}
+	}
+	return true
 }
 
 // isRefused tells that what is known so far refuses the request.
@@ -144,6 +167,9 @@ func (d *Decision) settle(r Recorder) {
 		}
 		for j, rule := range c.rules {
 			check := &c.op.Checks[j]
+			if check.Unknown {
+				continue
+			}
 			verdict(r, rule, c.stage, check)
 			if !check.Shadow {
 				d.addQuota(rule, check)

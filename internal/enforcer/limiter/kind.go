@@ -49,6 +49,12 @@ func KindOf(err error) string {
 	return KindOther
 }
 
+// MayHaveHappened tells that an operation that ended with an error may have been
+// carried out, so that it must not be repeated.
+func MayHaveHappened(err error) bool {
+	return errors.Is(err, ErrTimeout) || errors.Is(err, ErrUnreachable) || errors.Is(err, ErrProtocol)
+}
+
 // failureKind is KindOf, unless the caller of the decision went away meanwhile:
 // that says nothing about the store.
 func failureKind(ctx context.Context, err error) string {

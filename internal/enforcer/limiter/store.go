@@ -33,7 +33,17 @@ const (
 	Refund
 	// Debit charges every counter even when that takes it over its limit.
 	Debit
+	// Record counts attempts that were denied without asking, on counters that
+	// there are. What is admitted stays as it is.
+	Record
 )
+
+// Recaller is a Store that may know an answer without asking.
+type Recaller interface {
+	// Recall fills in a Look, and tells that it is Denied by what is known. Nothing
+	// is charged or counted.
+	Recall(op *Op) bool
+}
 
 // Op is one operation on the counters of one request.
 type Op struct {
@@ -55,7 +65,8 @@ type Check struct {
 	Limit int64
 	// Window is the window's length in seconds, ≥ 1.
 	Window int64
-	// Cost is how much to charge; what is over Limit+1 counts as Limit+1.
+	// Cost is how much to charge; what is over Limit+1 counts as Limit+1, except in
+	// a Record.
 	Cost uint64
 	// Shadow counters are recorded on, but never deny.
 	Shadow bool
@@ -71,6 +82,9 @@ type Check struct {
 	End int64
 	// Left is how long until End, in nanoseconds, > 0.
 	Left int64
+	// Unknown tells that this counter was not asked for, because another is known
+	// to deny. The other results mean nothing then.
+	Unknown bool
 }
 
 // Remaining is how much may still be admitted in this window, ≥ 0.

@@ -89,6 +89,11 @@ func (s *Store) do(op *limiter.Op, now time.Time) {
 		s.refund(op)
 	case limiter.Debit:
 		s.debit(op)
+	case limiter.Record:
+		op.Denied = false
+		for i := range op.Checks {
+			op.Checks[i].Over = false
+		}
 	}
 }
 

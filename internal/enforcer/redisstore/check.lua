@@ -15,8 +15,8 @@
 -- admitted = attempts - denied. As long as attempts <= limit nothing more needs
 -- to be known. Costs come as text and go to Redis as they came, because Lua
 -- would write large numbers as 1e+15.
-local CHARGE, LOOK, REFUND = 0, 1, 2
-local MOST = 9007199254740992 -- 2^53: up to here doubles count one by one
+local CHARGE, LOOK, REFUND, DEBIT, RECORD = 0, 1, 2, 3, 4
+local MOST = 9007199254740992 -- 2^53: below it doubles count one by one
 local STALE = -36028797018963968 -- -2^55, and every eighth below it
 
 local time = redis.call('TIME')
@@ -78,10 +78,36 @@ local function denied_of(c, attempts)
   return math.max(0, math.min(n, attempts))
 end
 
--- Takes up a check after its cost was added to its counter, with the answer to
--- that. Sets the expiry if the counter is new, and fills in c.admitted (before this
+-- Gives a counter an expiry if it has none.
+local function repair(c, s)
+  if redis.call('TTL', c.key) == -1 then
+    redis.call('EXPIREAT', c.key, s.ends)
+    reply[3] = reply[3] + 1
+  end
+end
+
+-- Takes up a check whose cost is more than any limit: it is over, and not counted,
+-- since numbers would no longer be exact.
+local function beyond(c)
+  local attempts, err = read(c.key)
+  local denied
+  if not err then
+    denied, err = denied_of(c, attempts)
+  end
+  if err then
+    return err
+  end
+  c.admitted, c.over, c.saturated = attempts - denied, true, true
+end
+
+-- Adds the cost of a check to its counter; answer is that to INCRBY, where it was
+-- done. Sets the expiry if the counter is new, and fills in c.admitted (before this
 -- request) and c.over.
-local function add(c, s, attempts)
+local function add(c, s, answer)
+  if s.n >= MOST then
+    return beyond(c)
+  end
+  local attempts = answer or redis.pcall('INCRBY', c.key, s.cost)
   if failed(attempts) then
     return failure(attempts)
   end
@@ -101,23 +127,20 @@ local function add(c, s, attempts)
     c.admitted, c.over = attempts - s.n, false
     return
   end
-  if redis.call('TTL', c.key) == -1 then
-    redis.call('EXPIREAT', c.key, s.ends)
-    reply[3] = reply[3] + 1
-  end
-  if attempts > MOST then
+  repair(c, s)
+  local before = attempts - s.n
+  if attempts >= MOST then
     -- Too many to count one by one: leave the counter as it was.
     redis.call('DECRBY', c.key, s.cost)
-    attempts = redis.call('GET', c.key)
-    attempts = tonumber(attempts) + s.n
+    before = tonumber(redis.call('GET', c.key))
     c.saturated = true
   end
-  local denied, err = denied_of(c, attempts - s.n)
+  local denied, err = denied_of(c, before)
   if err then
     return err
   end
   c.marked = denied
-  c.admitted = attempts - s.n - denied
+  c.admitted = before - denied
   c.over = c.admitted + s.n > s.limit
   if c.saturated and not c.over then
     -- Forget what was denied, so that what was admitted stays exact.
@@ -159,7 +182,7 @@ local function charge(checks, shape, answer)
   local refused = false
   for i, c in ipairs(checks) do
     local s = shape[i]
-    local err = add(c, s, answer or redis.pcall('INCRBY', c.key, s.cost))
+    local err = add(c, s, answer)
     if err then
       for j = 1, i do
         take_back(checks[j], shape[j])
@@ -182,7 +205,7 @@ end
 local function debit(checks, shape)
   for i, c in ipairs(checks) do
     local s = shape[i]
-    local err = add(c, s, redis.pcall('INCRBY', c.key, s.cost))
+    local err = add(c, s)
     if err then
       for j = 1, i do
         take_back(checks[j], shape[j])
@@ -207,7 +230,7 @@ local function look(checks, shape)
     if err then
       return err
     end
-    c.admitted = attempts - denied
+    c.attempts, c.admitted = attempts, attempts - denied
     c.over = c.admitted + math.max(s.n, 1) > s.limit
   end
 end
@@ -230,7 +253,28 @@ local function refund(checks, shape)
   end
 end
 
-local actions = {[CHARGE] = charge, [LOOK] = look, [REFUND] = refund, [3] = debit}
+-- Counts attempts that were denied without asking.
+local function record(checks, shape)
+  local err = look(checks, shape)
+  if err then
+    return err
+  end
+  for i, c in ipairs(checks) do
+    local s = shape[i]
+    if c.attempts > 0 and c.attempts < MOST - s.n then
+      local answer = redis.pcall('INCRBY', c.key, s.cost)
+      if failed(answer) then
+        return failure(answer)
+      end
+      repair(c, s)
+      c.marked = c.attempts - c.admitted
+      mark(c, s)
+    end
+    c.over = false
+  end
+end
+
+local actions = {[CHARGE] = charge, [LOOK] = look, [REFUND] = refund, [DEBIT] = debit, [RECORD] = record}
 
 local a, k = 1, 1
 while a <= #ARGV do
@@ -249,7 +293,7 @@ while a <= #ARGV do
     stale = stale or math.floor(now / window) ~= number
     a = a + 5
   end
-  local plain = kind == CHARGE and width == 1 and not stale
+  local plain = kind == CHARGE and width == 1 and not stale and shape[1].n < MOST
   for _ = 1, requests do
     local answer
     if plain then

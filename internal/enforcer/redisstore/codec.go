@@ -13,6 +13,8 @@ const (
 	codeStale   = -1 << 55
 	codeStep    = 8
 	replyHeader = 3
+	// maxNumber is the largest number that Lua counts with one by one.
+	maxNumber = 1 << 53
 )
 
 // failures are the kinds of failure by the script's number for them.
@@ -123,15 +125,21 @@ func sameShape(a, b *limiter.Op) bool {
 	}
 	for i := range a.Checks {
 		x, y := &a.Checks[i], &b.Checks[i]
-		if x.Limit != y.Limit || x.Window != y.Window || x.Shadow != y.Shadow || cost(x) != cost(y) {
+		if x.Limit != y.Limit || x.Window != y.Window || x.Shadow != y.Shadow || cost(a.Kind, x) != cost(b.Kind, y) {
 			return false
 		}
 	}
 	return true
 }
 
-// cost is what a check charges: more than limit + 1 makes no difference.
-func cost(c *limiter.Check) uint64 { return min(c.Cost, uint64(c.Limit)+1) }
+// cost is what a check charges: more than limit + 1 makes no difference, unless it
+// is a count of attempts.
+func cost(kind limiter.Kind, c *limiter.Check) uint64 {
+	if kind == limiter.Record {
+		return min(c.Cost, maxNumber)
+	}
+	return min(c.Cost, uint64(c.Limit)+1)
+}
 
 func (c *call) key(check *limiter.Check, now int64) {
 	start := len(c.text)
@@ -156,7 +164,7 @@ func (c *call) group(group []*limiter.Op, now int64) {
 		c.number(check.Limit)
 		c.number(check.Window)
 		c.number(number(now, check.Window))
-		c.number(int64(cost(check))) // at most 2^53
+		c.number(int64(cost(group[0].Kind, check))) // at most 2^53
 		if check.Shadow {
 			c.number(0)
 		} else {

@@ -57,6 +57,20 @@ func TestStoreOnMiniredis(t *testing.T) {
 // model is what the script should do, in plain words.
 type model struct{ attempts, denied int64 }
 
+// add counts n attempts. Where numbers would no longer be exact, attempts that go
+// over a limit are not counted, and the denied ones before are forgotten.
+func (m *model) add(n int64, deny, over bool) {
+	switch {
+	case m.attempts+n < maxNumber:
+		m.attempts += n
+		if deny {
+			m.denied += n
+		}
+	case !over:
+		m.attempts, m.denied = m.admitted()+n, 0
+	}
+}
+
 func (m *model) admitted() int64 { return m.attempts - m.denied }
 
 const modelDecisions = 20_000
@@ -91,11 +105,11 @@ func step(t *rapid.T, server *redistest.Server, store *Store, counters map[strin
 		counters[names[0]].denied = 0
 		return
 	}
-	op := &limiter.Op{Kind: rapid.SampledFrom([]limiter.Kind{limiter.Charge, limiter.Charge, limiter.Charge, limiter.Look, limiter.Refund, limiter.Debit}).Draw(t, "kind")}
+	op := &limiter.Op{Kind: rapid.SampledFrom([]limiter.Kind{limiter.Charge, limiter.Charge, limiter.Charge, limiter.Look, limiter.Refund, limiter.Debit, limiter.Record}).Draw(t, "kind")}
 	for _, name := range names {
 		op.Checks = append(op.Checks, limiter.Check{
 			Key: name, Window: storetest.Window,
-			Limit:  rapid.SampledFrom([]int64{0, 1, 5, 10, 20, 1 << 40}).Draw(t, "limit"),
+			Limit:  rapid.SampledFrom([]int64{0, 1, 5, 10, 20, 1 << 40, 1<<53 - 1}).Draw(t, "limit"),
 			Cost:   rapid.SampledFrom([]uint64{1, 1, 1, 2, 7, math.MaxUint64}).Draw(t, "cost"),
 			Shadow: rapid.IntRange(0, 4).Draw(t, "shadow") == 0,
 		})
@@ -107,7 +121,7 @@ func step(t *rapid.T, server *redistest.Server, store *Store, counters map[strin
 		t.Fatalf("%v", op.Err)
 	}
 	over, denied := apply(op, counters)
-	if op.Kind != limiter.Refund && op.Kind != limiter.Debit && op.Denied != denied {
+	if op.Kind != limiter.Refund && op.Kind != limiter.Debit && op.Kind != limiter.Record && op.Denied != denied {
 		t.Fatalf("%+v: denied %v, the model says %v", op.Checks, op.Denied, denied)
 	}
 	for i := range op.Checks {
@@ -130,24 +144,25 @@ func step(t *rapid.T, server *redistest.Server, store *Store, counters map[strin
 func apply(op *limiter.Op, counters map[string]*model) (over []bool, denied bool) {
 	for i := range op.Checks {
 		c, m := &op.Checks[i], counters[op.Checks[i].Key]
-		over = append(over, m.admitted()+int64(cost(c)) > c.Limit)
+		over = append(over, m.admitted()+int64(cost(op.Kind, c)) > c.Limit)
 		denied = denied || over[i] && !c.Shadow
 	}
 	for i := range op.Checks {
 		c, m := &op.Checks[i], counters[op.Checks[i].Key]
-		n := int64(cost(c))
+		n := int64(cost(op.Kind, c))
 		switch op.Kind {
 		case limiter.Charge:
-			if over[i] {
-				m.attempts += n
-				m.denied += n
-			} else if !denied {
-				m.attempts += n
+			if over[i] || !denied {
+				m.add(n, over[i], over[i])
 			}
 		case limiter.Refund:
 			m.attempts -= min(n, m.admitted())
 		case limiter.Debit:
-			m.attempts += n
+			m.add(n, false, over[i])
+		case limiter.Record:
+			if m.attempts > 0 {
+				m.add(n, true, true)
+			}
 		}
 	}
 	return over, denied

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/enforcer/denials"
 	"github.com/weir-dev/weir/internal/enforcer/limiter"
 	"github.com/weir-dev/weir/internal/enforcer/redisstore"
 	"github.com/weir-dev/weir/internal/policy"
@@ -25,10 +26,18 @@ type stores struct {
 	leaving map[*opened]*time.Timer
 }
 
-// opened is a store and the backend that stands for it.
+// opened is a store, what is known of its denials, and the backend that stands for
+// both.
 type opened struct {
-	*redisstore.Store
+	store   *redisstore.Store
+	denials *denials.Store
 	backend *limiter.Backend
+}
+
+// close reports what is left, and ends the connections.
+func (o *opened) close() {
+	o.denials.Close()
+	_ = o.store.Close()
 }
 
 func newStores(observe func(policy.Name) redisstore.Observer) *stores {
@@ -65,9 +74,8 @@ func (s *stores) openFor(t *target) (*opened, error) {
 	if err != nil {
 		return nil, fmt.Errorf("RedisBackend %s: %w", t.name, err)
 	}
-	o := &opened{store, &limiter.Backend{
-		Name: t.name, Store: store, Budget: t.budget, Sharded: t.config.Mode == v1alpha1.RedisCluster,
-	}}
+	o := &opened{store: store, denials: denials.New(store, denials.Options{Budget: t.budget})}
+	o.backend = &limiter.Backend{Name: t.name, Store: o.denials, Budget: t.budget, Sharded: t.config.Mode == v1alpha1.RedisCluster}
 	s.open[id] = o
 	return o, nil
 }
@@ -97,7 +105,7 @@ func (s *stores) left(o *opened) {
 	delete(s.leaving, o)
 	s.mu.Unlock()
 	if ok {
-		_ = o.Close()
+		o.close()
 	}
 }
 
@@ -106,11 +114,11 @@ func (s *stores) close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range s.open {
-		_ = o.Close()
+		o.close()
 	}
 	for o, timer := range s.leaving {
 		timer.Stop()
-		_ = o.Close()
+		o.close()
 	}
 	clear(s.open)
 	clear(s.leaving)

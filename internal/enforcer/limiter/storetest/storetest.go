@@ -56,6 +56,7 @@ func Run(t *testing.T, start func(t *testing.T) Harness) {
 		{"a look changes nothing", looks},
 		{"a refund stops at zero and creates nothing", refunds},
 		{"a debit charges even when over", debits},
+		{"attempts denied elsewhere are recorded and admit nothing", records},
 		{"costs up to the largest number are exact", largeCosts},
 		{"a deleted counter begins anew", deletes},
 		{"a batch decides each request by itself", batches},
@@ -245,4 +246,16 @@ func windowEnd(t *testing.T, h Harness) {
 	if c.End%Window != 0 || c.Left <= 0 || c.Left > Window*int64(time.Second) {
 		t.Errorf("end %d, left %v", c.End, time.Duration(c.Left))
 	}
+}
+
+func records(t *testing.T, h Harness) {
+	want(t, Do(t, h.Store, limiter.Charge, Check("a:", 3)), false, 1)
+	want(t, Do(t, h.Store, limiter.Charge, Check("a:", 3)), false, 2)
+	many := Check("a:", 3)
+	many.Cost = 1_000_000
+	want(t, Do(t, h.Store, limiter.Record, many), false, 2)
+	want(t, Do(t, h.Store, limiter.Charge, Check("a:", 3)), false, 3)
+	want(t, Do(t, h.Store, limiter.Charge, Check("a:", 3)), true, 3)
+	want(t, Do(t, h.Store, limiter.Record, Check("absent:", 3)), false, 0)
+	want(t, Do(t, h.Store, limiter.Charge, Check("absent:", 3)), false, 1)
 }

@@ -55,8 +55,7 @@ func User(name, password string, rules ...string) []string {
 // prepare reserves what a server needs, and cleans it up in the end.
 func prepare(t testing.TB, certificates *Certificates, args ...string) *Server {
 	t.Helper()
-	// Not t.TempDir, whose names are too long for a Unix socket.
-	dir, err := os.MkdirTemp("", "redis-")
+	dir, err := os.MkdirTemp("", "redis-") //nolint:usetesting // t.TempDir's names are too long for a Unix socket
 	if err != nil {
 		t.Fatal(err)
 	}

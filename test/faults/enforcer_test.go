@@ -1,0 +1,115 @@
+//go:build faults
+
+package faults
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/enforcer/limiter"
+	"github.com/weir-dev/weir/internal/enforcer/redisstore"
+	"github.com/weir-dev/weir/internal/policy"
+)
+
+// GET is the load, which is never over its limit; POST is what tells whether a
+// limit is exact.
+const (
+	manifest = `{"metadata": {"namespace": "shop", "name": "p"}, "spec": {"selector": {}, "failureMode": %q, "rules": [
+		{"name": "load", "match": {"methods": ["GET"]}, "limit": %d, "window": "366d", "key": [{"type": "ClientIP"}]},
+		{"name": "exact", "match": {"methods": ["POST"]}, "limit": %d, "window": "366d", "key": [{"type": "ClientIP"}]}]}}`
+	loadLimit  = 1 << 40
+	exactLimit = 50
+)
+
+// enforcer decides as an enforcer's process does.
+type enforcer struct {
+	*limiter.Limiter
+	mode v1alpha1.FailureMode
+	// client is the last client that asked whether decisions are exact.
+	client netip.Addr
+}
+
+func newEnforcer(t *testing.T, config redisstore.Config, mode v1alpha1.FailureMode) *enforcer {
+	t.Helper()
+	decoded, err := policy.DecodePolicy(fmt.Appendf(nil, manifest, mode, loadLimit, exactLimit))
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := policy.Compile(decoded, policy.Defaults{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Timeout = budget
+	store, err := redisstore.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &enforcer{limiter.New(limiter.Options{}), mode, netip.MustParseAddr("198.18.0.0")}
+	e.Swap(&limiter.Snapshot{
+		Set: policy.NewSet([]*policy.Policy{compiled}),
+		Backends: []*limiter.Backend{{
+			Store: store, Budget: budget, Sharded: config.Mode == v1alpha1.RedisCluster,
+		}},
+	})
+	t.Cleanup(func() {
+		e.Close()
+		_ = store.Close()
+	})
+	return e
+}
+
+// awaitExact returns how long it took until twice a limit's worth of requests of
+// one client was decided without a failure. Exactly the limit must be admitted.
+func (e *enforcer) awaitExact(t *testing.T) time.Duration {
+	t.Helper()
+	began := time.Now()
+	for time.Since(began) < healing {
+		admitted, denied, failed := e.tryExact()
+		if admitted > exactLimit {
+			t.Errorf("a limit of %d admits %d", exactLimit, admitted)
+		}
+		if failed == 0 {
+			if admitted != exactLimit || denied != exactLimit {
+				t.Errorf("a limit of %d admits %d and denies %d", exactLimit, admitted, denied)
+			}
+			return time.Since(began)
+		}
+		<-time.After(budget)
+	}
+	t.Errorf("decisions are not exact after %v", healing)
+	return healing
+}
+
+// tryExact sends the requests of a client that was never seen before.
+func (e *enforcer) tryExact() (admitted, denied, failed int) {
+	const callers = 4
+	e.client = e.client.Next()
+	request := &policy.Request{Method: "POST", Path: "/", Peer: e.client}
+	var mu sync.Mutex
+	var running sync.WaitGroup
+	for range callers {
+		running.Go(func() {
+			var d limiter.Decision
+			for range 2 * exactLimit / callers {
+				e.Decide(context.Background(), request, &d)
+				mu.Lock()
+				switch {
+				case len(d.Quotas) == 0:
+					failed++
+				case d.Outcome == limiter.Allowed:
+					admitted++
+				default:
+					denied++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	running.Wait()
+	return admitted, denied, failed
+}

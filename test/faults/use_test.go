@@ -1,0 +1,54 @@
+//go:build faults
+
+package faults
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// use is what the process holds on to.
+type use struct {
+	goroutines int
+	heap       uint64
+}
+
+// The test bed's own goroutines do not count.
+func used() use {
+	runtime.GC()
+	runtime.GC()
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	stacks := make([]byte, 4<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	u := use{heap: memory.HeapAlloc}
+	for stack := range strings.SplitSeq(string(stacks), "\n\n") {
+		if !strings.Contains(stack, "/test/redis.") {
+			u.goroutines++
+		}
+	}
+	return u
+}
+
+// compare waits until no more is in use than before and a tenth, and a little that
+// comes and goes.
+func (u use) compare(t *testing.T) {
+	t.Helper()
+	const fewGoroutines, littleHeap = 10, 1 << 20
+	var problem error
+	for began := time.Now(); time.Since(began) < healing; <-time.After(budget) {
+		now := used()
+		switch {
+		case now.goroutines > u.goroutines+u.goroutines/10+fewGoroutines:
+			problem = fmt.Errorf("%d goroutines, %d before the fault", now.goroutines, u.goroutines)
+		case now.heap > u.heap+u.heap/10+littleHeap:
+			problem = fmt.Errorf("%d bytes in use, %d before the fault", now.heap, u.heap)
+		default:
+			return
+		}
+	}
+	t.Error(problem)
+}

@@ -15,11 +15,10 @@ import (
 func (r *resolver) connect(b *filesource.Backend, secret string) *target {
 	known := len(r.problems)
 	t := newTarget(policy.Name{Namespace: b.Namespace, Name: b.Name})
-	if b.Spec.Mode != v1alpha1.RedisStandalone {
-		r.report(b.Source, "spec.mode", "this version counts in mode Standalone only, not yet in %s", b.Spec.Mode)
-		return nil
+	t.config.Mode = b.Spec.Mode
+	for _, address := range b.Spec.Addresses {
+		t.config.Addresses = append(t.config.Addresses, string(address))
 	}
-	t.config.Addresses = []string{string(b.Spec.Addresses[0])}
 	t.keyPrefix = b.Spec.KeyPrefix
 	if b.Spec.Database != nil {
 		t.config.Database = int(*b.Spec.Database)
@@ -29,8 +28,13 @@ func (r *resolver) connect(b *filesource.Backend, secret string) *target {
 	}
 	t.setTimeouts(b.Spec.Timeouts)
 	if secret != "" {
-		values := r.values(b, secretFieldOf(b.RedisBackend, secret), secret, "password")
-		t.config.Username, t.config.Password = string(values["username"]), string(values["password"])
+		t.config.Username, t.config.Password = r.credentials(b, secretFieldOf(b.RedisBackend, secret), secret)
+	}
+	if s := b.Spec.Sentinel; s != nil {
+		t.config.Sentinel.Master = s.MasterName
+		if ref := s.CredentialsSecretRef; ref != nil {
+			t.config.Sentinel.Username, t.config.Sentinel.Password = r.credentials(b, "spec.sentinel.credentialsSecretRef", ref.Name)
+		}
 	}
 	if ref := b.Spec.HashKeySecretRef; ref != nil {
 		t.hashKey = r.values(b, "spec.hashKeySecretRef", ref.Name, "key")["key"]
@@ -65,6 +69,12 @@ func secretFieldOf(b *v1alpha1.RedisBackend, secret string) string {
 	return "spec.namespaceCredentials"
 }
 
+// credentials returns the user of a Secret, who may have no name, and the password.
+func (r *resolver) credentials(b *filesource.Backend, field, secret string) (username, password string) {
+	values := r.values(b, field, secret, "password")
+	return string(values["username"]), string(values["password"])
+}
+
 // values returns a Secret's values, or reports that it or one of the keys is not
 // there.
 func (r *resolver) values(b *filesource.Backend, field, secret string, keys ...string) map[string][]byte {
@@ -86,13 +96,11 @@ func (r *resolver) valuesOf(b *filesource.Backend, field, kind string, from map[
 	return data.Values
 }
 
-// secure sets up TLS. The server's certificate is always verified.
+// secure sets up TLS. Every server's certificate is verified: where the backend
+// gives no name, against the host that is dialled.
 func (r *resolver) secure(t *target, b *filesource.Backend) {
 	spec := b.Spec.TLS
 	t.config.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: spec.ServerName}
-	if spec.ServerName == "" {
-		t.config.TLS.ServerName = serverName(t.config.Addresses[0])
-	}
 	ca := r.authorities(b)
 	if ca != nil {
 		t.config.TLS.RootCAs = x509.NewCertPool()
@@ -109,7 +117,7 @@ func (r *resolver) secure(t *target, b *filesource.Backend) {
 		}
 		t.config.TLS.Certificates = []tls.Certificate{pair}
 	}
-	t.material = strings.Join([]string{t.config.TLS.ServerName, string(ca), string(own["tls.crt"]), string(own["tls.key"])}, "\x00")
+	t.material = strings.Join([]string{spec.ServerName, string(ca), string(own["tls.crt"]), string(own["tls.key"])}, "\x00")
 }
 
 // authorities returns the certificates that the server's must go back to, nil for

@@ -7,13 +7,17 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/enforcer/filesource"
+	"github.com/weir-dev/weir/internal/enforcer/redisstore"
 )
 
 func objects(t *testing.T, text string) *filesource.Objects {
@@ -65,10 +69,15 @@ func TestReferencesThatLeadNowhere(t *testing.T) {
 		"a backend is for all":                     {toShared + elsewhere("  allowedNamespaces: {from: All}\n"), nil},
 		"a backend is for namespaces of that name": {toShared + elsewhere("  allowedNamespaces: {from: Selector, selector: {matchLabels: {kubernetes.io/metadata.name: shop}}}\n"), nil},
 		"a backend is for namespaces but some":     {toShared + elsewhere("  allowedNamespaces: {from: Selector, selector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [other]}]}}\n"), nil},
-		"a Sentinel is not reached yet": {
-			plain + strings.Replace(backendText("default", "127.0.0.1:26379", "  sentinel: {masterName: main}\n"), "Standalone", "Sentinel", 1),
-			[]string{"f.yaml:16: spec.mode: this version counts in mode Standalone only, not yet in Sentinel"},
+		"no Secret for the Sentinels": {
+			plain + sentinelText("credentialsSecretRef: {name: watchers}"),
+			[]string{"f.yaml:19: spec.sentinel.credentialsSecretRef: RedisBackend shop/default needs Secret shop/watchers, which none of the files holds"},
 		},
+		"no password for the Sentinels": {
+			plain + sentinelText("credentialsSecretRef: {name: redis}") + secretText + "stringData: {username: watcher}\n",
+			[]string{"f.yaml:21: Secret shop/redis has no value for password, which RedisBackend shop/default needs"},
+		},
+		"Sentinels that ask for no password": {plain + sentinelText(""), nil},
 		"a backend that nobody uses may lack what it likes": {
 			plain + backendText("default", "127.0.0.1:6379", "") + backendText("other", "127.0.0.1:6379", "  credentialsSecretRef: {name: nothing}\n"), nil,
 		},
@@ -147,7 +156,7 @@ spec:
 		c.Username != "weir" || c.Password != "pass" || got.budget != 20*time.Millisecond || got.keyPrefix != "prod" || string(got.hashKey) != "hash" {
 		t.Errorf("the target is %+v", got)
 	}
-	if c.TLS.ServerName != "::1" || c.TLS.RootCAs == nil || len(c.TLS.Certificates) != 1 || c.TLS.InsecureSkipVerify {
+	if c.Mode != v1alpha1.RedisStandalone || c.TLS.ServerName != "" || c.TLS.RootCAs == nil || len(c.TLS.Certificates) != 1 || c.TLS.InsecureSkipVerify {
 		t.Errorf("TLS is %+v", c.TLS)
 	}
 	same, _ := resolve(objects(t, text+"# a comment\n"))
@@ -165,6 +174,74 @@ spec:
 			t.Errorf("%s does not make it another target", reason)
 		}
 	}
+}
+
+// sentinelText is a backend behind Sentinels.
+func sentinelText(more string) string {
+	if more != "" {
+		more = ", " + more
+	}
+	text := backendText("default", "127.0.0.1:26379", "  sentinel: {masterName: main"+more+"}\n")
+	return strings.Replace(text, "Standalone", "Sentinel", 1)
+}
+
+func TestTargetOfSentinels(t *testing.T) {
+	text := policyText("storefront", 1, "") + `---
+apiVersion: weir.dev/v1alpha1
+kind: RedisBackend
+metadata: {name: default, namespace: shop}
+spec:
+  mode: Sentinel
+  addresses: ["a:26379", "b:26379"]
+  database: 2
+  sentinel: {masterName: main, credentialsSecretRef: {name: watchers}}
+  credentialsSecretRef: {name: redis}
+  tls: {serverName: redis.example.com}
+` + secretText + "stringData: {username: weir, password: data}\n" +
+		strings.Replace(secretText, "redis", "watchers", 1) + "stringData: {username: watcher, password: watch}\n"
+	got := onlyTarget(t, text)
+	want := redisstore.Config{
+		Mode: v1alpha1.RedisSentinel, Addresses: []string{"a:26379", "b:26379"}, Database: 2,
+		Sentinel: redisstore.Sentinel{Master: "main", Username: "watcher", Password: "watch"},
+		Username: "weir", Password: "data",
+		DialTimeout: defaultDialTimeout, Timeout: defaultBudget, PoolSize: defaultPoolSize,
+	}
+	if got.config.TLS == nil || got.config.TLS.ServerName != "redis.example.com" {
+		t.Errorf("TLS is %+v", got.config.TLS)
+	}
+	if diff := cmp.Diff(want, got.config, cmpopts.IgnoreFields(redisstore.Config{}, "TLS")); diff != "" {
+		t.Error(diff)
+	}
+	for reason, change := range map[string][2]string{
+		"another name of the primary":  {"masterName: main", "masterName: other"},
+		"another user of Sentinels":    {"username: watcher", "username: other"},
+		"another Sentinels' password":  {"password: watch", "password: other"},
+		"one Sentinel more":            {`"b:26379"`, `"b:26379", "c:26379"`},
+		"the Sentinels as the servers": {"mode: Sentinel\n  addresses: [\"a:26379\", \"b:26379\"]\n  database: 2\n  sentinel: {masterName: main, credentialsSecretRef: {name: watchers}}", "mode: Cluster\n  addresses: [\"a:26379\", \"b:26379\"]"},
+	} {
+		if onlyTarget(t, strings.Replace(text, change[0], change[1], 1)).identity() == got.identity() {
+			t.Errorf("%s does not make it another target", reason)
+		}
+	}
+}
+
+func TestTargetOfACluster(t *testing.T) {
+	text := policyText("storefront", 1, "") + strings.Replace(
+		backendText("default", "a:6379", ""), `mode: Standalone`, `mode: Cluster`, 1)
+	got := onlyTarget(t, strings.Replace(text, `"a:6379"`, `"a:6379", "b:6379"`, 1)).config
+	if got.Mode != v1alpha1.RedisCluster || !slices.Equal(got.Addresses, []string{"a:6379", "b:6379"}) {
+		t.Errorf("the target is %+v", got)
+	}
+}
+
+// onlyTarget is the target of files with one policy.
+func onlyTarget(t *testing.T, text string) *target {
+	t.Helper()
+	targets, problems := resolve(objects(t, text))
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return targets[0]
 }
 
 func selfSigned(t *testing.T) (certificate, key string) {

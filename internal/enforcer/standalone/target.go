@@ -43,17 +43,8 @@ type target struct {
 // a digest only.
 func (t *target) identity() [sha256.Size]byte {
 	c := t.config
-	return sha256.Sum256(fmt.Appendf(nil, "%q %q %d %q %q %t %q %d %d %d", t.name, c.Addresses, c.Database, c.Username, c.Password,
-		c.TLS != nil, t.material, c.DialTimeout, t.budget, c.PoolSize))
-}
-
-// serverName is the host that a certificate must name for an address.
-func serverName(address string) string {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return address
-	}
-	return host
+	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %d %q %q %t %q %d %d %d", t.name, c.Mode, c.Addresses, c.Sentinel, c.Database,
+		c.Username, c.Password, c.TLS != nil, t.material, c.DialTimeout, t.budget, c.PoolSize))
 }
 
 const redisForm = "write redis://host:port, redis://user:password@host:port/database, rediss:// for TLS, or embedded"
@@ -98,7 +89,7 @@ func ParseRedis(text string) (*Redis, error) {
 		}
 	}
 	if u.Scheme == "rediss" {
-		t.config.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: u.Hostname()}
+		t.config.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	return &Redis{target: t}, nil
 }

@@ -88,6 +88,10 @@ const (
 	ReasonSentinelWrongCredentials = "SentinelWrongCredentials"
 	// ReasonReadOnly: the server is a replica and takes no writes.
 	ReasonReadOnly = "ReadOnly"
+	// ReasonNotReady: the server starts, or the Cluster does not serve all slots.
+	ReasonNotReady = "NotReady"
+	// ReasonOutOfMemory: the server takes no more data.
+	ReasonOutOfMemory = "OutOfMemory"
 	// ReasonUnexpectedMode: the server is not of the mode that the spec says.
 	ReasonUnexpectedMode = "UnexpectedMode"
 )

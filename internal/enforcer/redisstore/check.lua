@@ -3,6 +3,8 @@
 -- ARGV   groups of requests of one shape, one after the other:
 --          kind, checks a request, requests, then for each check of the shape
 --          limit, window in seconds, window number, cost, 1 if it enforces
+--          A kind over 9 is the kind less 10 without ":denied" keys, for a slot that
+--          is on its way to another server, where a call can have one key only
 -- KEYS   for each request of each group, for each check: counter, its ":denied"
 -- reply  integers: seconds, microseconds, counters whose expiry was repaired,
 --        then one for each check of each request, in the order of KEYS:
@@ -70,6 +72,9 @@ end
 -- What was denied of so many attempts. A left-over or broken mark is never
 -- believed beyond the attempts.
 local function denied_of(c, attempts)
+  if not c.denied then
+    return 0
+  end
   local text = redis.pcall('GET', c.denied)
   if failed(text) then
     return nil, failure(text)
@@ -118,7 +123,7 @@ local function add(c, s, answer)
     if failed(set) then
       return failure(set)
     end
-    set = redis.pcall('DEL', c.denied)
+    set = c.denied and redis.pcall('DEL', c.denied)
     if failed(set) then
       return failure(set)
     end
@@ -146,7 +151,9 @@ local function add(c, s, answer)
     -- Forget what was denied, so that what was admitted stays exact.
     redis.call('SET', c.key, whole(c.admitted + s.n))
     redis.call('EXPIREAT', c.key, s.ends)
-    redis.call('DEL', c.denied)
+    if c.denied then
+      redis.call('DEL', c.denied)
+    end
     c.marked, c.saturated = 0, false
   end
 end
@@ -162,10 +169,12 @@ local function take_back(c, s)
   end
 end
 
--- Keeps a denied attempt and marks it.
+-- Keeps a denied attempt and marks it; where it can't be marked it is not kept.
 local function mark(c, s)
   if c.saturated then
     return
+  elseif not c.denied then
+    return take_back(c, s)
   end
   local marked = redis.pcall('INCRBY', c.denied, s.cost)
   if failed(marked) or marked ~= c.marked + s.n then
@@ -261,7 +270,7 @@ local function record(checks, shape)
   end
   for i, c in ipairs(checks) do
     local s = shape[i]
-    if c.attempts > 0 and c.attempts < MOST - s.n then
+    if c.denied and c.attempts > 0 and c.attempts < MOST - s.n then
       local answer = redis.pcall('INCRBY', c.key, s.cost)
       if failed(answer) then
         return failure(answer)
@@ -280,6 +289,11 @@ local a, k = 1, 1
 while a <= #ARGV do
   local kind, width, requests = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), tonumber(ARGV[a + 2])
   a = a + 3
+  local bare = kind > 9
+  if bare then
+    kind = kind - 10
+  end
+  local keys = bare and 1 or 2
   local shape, stale = {}, false
   for i = 1, width do
     local window, number = tonumber(ARGV[a + 1]), tonumber(ARGV[a + 2])
@@ -302,13 +316,13 @@ while a <= #ARGV do
       answer = redis.pcall('INCRBY', KEYS[k], shape[1].cost)
     end
     if plain and type(answer) == 'number' and answer <= shape[1].limit and answer ~= shape[1].n then
-      filled, k = filled + 1, k + 2
+      filled, k = filled + 1, k + keys
       reply[filled] = answer
     else
       local checks = {}
       for i = 1, width do
-        checks[i] = {key = KEYS[k], denied = KEYS[k + 1]}
-        k = k + 2
+        checks[i] = {key = KEYS[k], denied = not bare and KEYS[k + 1]}
+        k = k + keys
       end
       local code = stale and STALE or actions[kind](checks, shape, answer)
       for _, c in ipairs(checks) do

@@ -12,6 +12,7 @@ import (
 const (
 	codeStale   = -1 << 55
 	codeStep    = 8
+	codeBare    = 10
 	replyHeader = 3
 	// maxNumber is the largest number that Lua counts with one by one.
 	maxNumber = 1 << 53
@@ -36,6 +37,10 @@ type call struct {
 	words  []string
 	args   []any
 	keys   int
+	// counters is how many checks ops have together.
+	counters int
+	// bare calls do without the keys of denied marks.
+	bare bool
 	// numKeys is keys as a text.
 	numKeys string
 
@@ -68,7 +73,7 @@ func (c *call) release() {
 	clear(c.ops)
 	clear(c.words)
 	clear(c.args)
-	c.ops, c.keys, c.reply, c.err = c.ops[:0], 0, nil, nil
+	c.ops, c.keys, c.counters, c.bare, c.reply, c.err = c.ops[:0], 0, 0, false, nil, nil
 	c.groups, c.text, c.ends, c.words, c.args = c.groups[:0], c.text[:0], c.ends[:0], c.words[:0], c.args[:0]
 	if cap(c.text) <= 64<<10 {
 		calls.Put(c)
@@ -147,6 +152,10 @@ func (c *call) key(check *limiter.Check, now int64) {
 	c.text = strconv.AppendInt(c.text, number(now, check.Window), 10)
 	end := len(c.text)
 	c.ends = append(c.ends, end)
+	c.counters++
+	if c.bare {
+		return
+	}
 	c.text = append(c.text, c.text[start:end]...)
 	c.text = append(c.text, ":denied"...)
 	c.ends = append(c.ends, len(c.text))
@@ -156,7 +165,11 @@ func (c *call) key(check *limiter.Check, now int64) {
 func number(now, window int64) int64 { return now / window }
 
 func (c *call) group(group []*limiter.Op, now int64) {
-	c.number(int64(group[0].Kind))
+	kind := int64(group[0].Kind)
+	if c.bare {
+		kind += codeBare
+	}
+	c.number(kind)
 	c.number(int64(len(group[0].Checks)))
 	c.number(int64(len(group)))
 	for i := range group[0].Checks {
@@ -191,8 +204,8 @@ func (c *call) arguments(command, script *string) []any {
 // decode fills in the operations' results and appends the stale ones.
 func (c *call) decode(stale []*limiter.Op) ([]*limiter.Op, error) {
 	reply := c.reply
-	if len(reply) != replyHeader+c.keys/2 || reply[0] <= 0 || reply[1] < 0 || reply[1] >= 1e6 {
-		return stale, fmt.Errorf("%w: %d numbers for %d counters", limiter.ErrProtocol, len(reply), c.keys/2)
+	if len(reply) != replyHeader+c.counters || reply[0] <= 0 || reply[1] < 0 || reply[1] >= 1e6 {
+		return stale, fmt.Errorf("%w: %d numbers for %d counters", limiter.ErrProtocol, len(reply), c.counters)
 	}
 	now, micros := reply[0], reply[1]
 	reply = reply[replyHeader:]

@@ -30,15 +30,19 @@ func isNoScript(err error) bool {
 	return err != nil && strings.HasPrefix(err.Error(), "NOSCRIPT")
 }
 
-// isMoving tells that Redis has carried out nothing because it is changing places:
-// a slot is on its way, or a primary has become a replica.
+// isMoving tells that Redis has carried out nothing because something is changing
+// places: a slot has gone, or a primary has become a replica.
 func isMoving(err error) bool {
 	if !isAnswer(err) {
 		return false
 	}
 	text := err.Error()
-	return strings.HasPrefix(text, "TRYAGAIN") || strings.HasPrefix(text, "READONLY") || strings.HasPrefix(text, "MOVED") || strings.HasPrefix(text, "ASK")
+	return strings.HasPrefix(text, "READONLY") || strings.HasPrefix(text, "MOVED") || strings.HasPrefix(text, "ASK")
 }
+
+// isSplit tells that Redis has carried out nothing because the keys of a call are
+// on two servers: their slot is on its way from one to the other.
+func isSplit(err error) bool { return isAnswer(err) && strings.HasPrefix(err.Error(), "TRYAGAIN") }
 
 // isAnswer tells that an error is what a server said.
 func isAnswer(err error) bool {

@@ -56,7 +56,7 @@ func (n *node) carryOut(ctx context.Context, ops []*limiter.Op) {
 		return
 	}
 	started := time.Now()
-	err = n.decide(ctx, ops)
+	err = n.decide(ctx, ops, n.executor.group)
 	if errors.Is(err, limiter.ErrTimeout) && time.Since(started) < n.budget-n.budget/8 {
 		err = errHurried
 	}
@@ -65,10 +65,13 @@ func (n *node) carryOut(ctx context.Context, ops []*limiter.Op) {
 
 // decide makes calls until each operation is decided or has failed. It returns
 // what kept the node from answering.
-func (n *node) decide(ctx context.Context, ops []*limiter.Op) error {
+func (n *node) decide(ctx context.Context, ops []*limiter.Op, group func([]*limiter.Op) []*call) error {
 	stale, moving := 0, 0
 	for {
-		r := n.once(ctx, ops)
+		r := n.once(ctx, group(ops))
+		for _, op := range r.split {
+			n.oneByOne(ctx, op)
+		}
 		switch {
 		case len(r.again) == 0:
 			return r.failure
@@ -109,13 +112,14 @@ type trip struct {
 	again []*limiter.Op
 	// moving says why not at the moment; nil if windows were misnamed only.
 	moving error
+	// split are those whose keys are on two servers at the moment.
+	split []*limiter.Op
 	// failure is what kept the server from answering. Its operations have failed.
 	failure error
 }
 
 // once makes one round trip.
-func (n *node) once(ctx context.Context, ops []*limiter.Op) (t trip) {
-	calls := n.executor.group(ops)
+func (n *node) once(ctx context.Context, calls []*call) (t trip) {
 	sent := n.now()
 	for _, c := range calls {
 		c.encode(int64((sent + time.Duration(n.offset.Load())) / time.Second))
@@ -137,6 +141,9 @@ func (n *node) once(ctx context.Context, ops []*limiter.Op) (t trip) {
 // finish turns the answer to a call into results.
 func (n *node) finish(ctx context.Context, c *call, t *trip) (err error) {
 	switch {
+	case isSplit(c.err) && !c.bare:
+		t.split = append(t.split, c.ops...)
+		return classify(ctx, c.err)
 	case isMoving(c.err):
 		t.again, t.moving = append(t.again, c.ops...), c.err
 		return classify(ctx, c.err)

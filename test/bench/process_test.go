@@ -5,28 +5,19 @@ package bench
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 )
 
-// process is a program under measurement, ended with the test.
-type process struct {
-	name string
-	cmd  *exec.Cmd
-}
-
-// start runs a program until the test ends and waits until it listens.
-func start(t *testing.T, listens, program string, args ...string) *process {
+// start runs a program until the test ends, waits until it listens, and returns
+// its process.
+func start(t *testing.T, listens, program string, args ...string) int {
 	t.Helper()
 	var output bytes.Buffer
 	cmd := exec.CommandContext(context.Background(), program, args...)
@@ -43,7 +34,7 @@ func start(t *testing.T, listens, program string, args ...string) *process {
 		_ = cmd.Wait()
 	})
 	awaitListener(t, listens, func() string { return program + " says: " + output.String() })
-	return &process{name: filepath.Base(program), cmd: cmd}
+	return cmd.Process.Pid
 }
 
 // awaitListener waits until something listens at address.
@@ -64,51 +55,6 @@ func awaitListener(t *testing.T, address string, explain func() string) {
 		case <-tick.C:
 		}
 	}
-}
-
-// cpu is the processor time that the program and its workers have used.
-func (p *process) cpu(t *testing.T) time.Duration {
-	t.Helper()
-	total := ticksOf(p.cmd.Process.Pid)
-	children, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, stat := range children {
-		pid, _ := strconv.Atoi(strings.Split(stat, "/")[2])
-		if parentOf(pid) == p.cmd.Process.Pid {
-			total += ticksOf(pid)
-		}
-	}
-	const ticksPerSecond = 100 // USER_HZ on every Linux that Go runs on
-	return time.Duration(total) * time.Second / ticksPerSecond
-}
-
-// ticksOf is user plus system time of one process, from proc(5).
-func ticksOf(pid int) int64 {
-	fields := statOf(pid)
-	if len(fields) < 13 {
-		return 0
-	}
-	user, _ := strconv.ParseInt(fields[11], 10, 64)
-	system, _ := strconv.ParseInt(fields[12], 10, 64)
-	return user + system
-}
-
-func parentOf(pid int) int {
-	fields := statOf(pid)
-	if len(fields) < 2 {
-		return 0
-	}
-	parent, _ := strconv.Atoi(fields[1])
-	return parent
-}
-
-// statOf is /proc/pid/stat from the state on: the name before it may hold
-// anything.
-func statOf(pid int) []string {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return nil
-	}
-	return strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
 }
 
 // freeAddress is a loopback address that nothing listens at.
@@ -154,9 +100,4 @@ func program(t *testing.T, name string) string {
 	}
 	t.Fatalf("%s is not installed; make bench-peers installs it", name)
 	return ""
-}
-
-func median(values []float64) float64 {
-	sorted := slices.Sorted(slices.Values(values))
-	return sorted[len(sorted)/2]
 }

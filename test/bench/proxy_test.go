@@ -4,167 +4,103 @@ package bench
 
 import (
 	"fmt"
+	"net/http"
 	"os/exec"
 	"regexp"
 	"strconv"
 	"testing"
+	"time"
 
-	redistest "github.com/weir-dev/weir/test/redis"
+	"github.com/weir-dev/weir/test/bench/measure"
 )
-
-// contender is something that a client can send requests to.
-type contender struct {
-	name    string
-	address string
-	process *process
-
-	rate []float64 // requests a second, by round
-	cost []float64 // CPU microseconds of the contender a request, by round
-}
 
 const (
-	proxyRounds  = 3
-	wrkSeconds   = 5
-	wrkCallers   = 64
-	neverReached = 1_000_000_000
+	proxyRounds = 5
+	wrkSeconds  = 3
+	wrkCallers  = 64
+	// farAway is a limit that nobody reaches, and that nginx can still count to.
+	farAway = 1_000_000
 )
 
-// TestProxyNextToPeers sends the same load through the bare application, Weir,
-// nginx with limit_req and HAProxy with a stick table, in turns, and prints
-// medians and ratios. Limits are set so high that nobody is denied: what is
-// measured is the cost of counting.
+// TestProxyNextToPeers sends the same load to the bare application, and through
+// Weir, nginx with limit_req and HAProxy with a stick table, in turns. Limits are
+// set so high that nobody is denied: what is measured is the cost of counting.
 func TestProxyNextToPeers(t *testing.T) {
 	dir := t.TempDir()
 	app := startApplication(t, dir)
-	contenders := []*contender{
-		app,
-		startWeir(t, dir, app.address),
-		startNginx(t, dir, app.address),
-		startHAProxy(t, dir, app.address),
-	}
+	all := []*contender{app, startWeir(t, dir, app.address, farAway*wrkSeconds*proxyRounds),
+		startNginx(t, dir, app.address, farAway), startHAProxy(t, dir, app.address, farAway*60)}
 	wrk := program(t, "wrk")
-	for range proxyRounds {
-		for _, c := range contenders {
-			c.measure(t, wrk)
+	contenders := make([]*measure.Contender, len(all))
+	for i, c := range all {
+		contenders[i] = &measure.Contender{Name: c.name, Run: func() measure.Round { return c.load(t, wrk) }}
+	}
+	measure.Alternate(proxyRounds, contenders...)
+	bare := contenders[0].Median()
+	table := measure.NewTable(fmt.Sprintf("requests from %d connections", wrkCallers), "through", "a second", "ratio", "p50", "p99", "CPU a request", "and Redis")
+	for i, c := range contenders {
+		r := c.Median()
+		table.Row(c.Name, r.Rate, r.Rate/bare.Rate, r.P50, r.P99, r.Server, all[i].costOfRedis())
+	}
+	table.Print(t)
+}
+
+// TestPeersLimit proves that what TestProxyNextToPeers compares does limit: with
+// a low limit in the same configuration, each refuses before long.
+func TestPeersLimit(t *testing.T) {
+	dir := t.TempDir()
+	app := startApplication(t, dir)
+	for _, c := range []*contender{startWeir(t, dir, app.address, 1), startNginx(t, dir, app.address, 1), startHAProxy(t, dir, app.address, 1)} {
+		var statuses []int
+		for range 5 {
+			answer, err := http.Get("http://" + c.address + "/")
+			if err != nil {
+				t.Fatalf("%s: %v", c.name, err)
+			}
+			_ = answer.Body.Close()
+			statuses = append(statuses, answer.StatusCode)
+		}
+		first, last := statuses[0], statuses[len(statuses)-1]
+		if first != http.StatusOK || last != http.StatusTooManyRequests {
+			t.Errorf("%s answers %d, want 200 first and 429 last", c.name, statuses)
 		}
 	}
-	t.Logf("%-28s %12s %10s %14s", "through", "requests/s", "ratio", "CPU µs/request")
-	for _, c := range contenders {
-		t.Logf("%-28s %12.0f %10.2f %14.1f", c.name, median(c.rate), median(c.rate)/median(app.rate), median(c.cost))
-	}
 }
-
-func startApplication(t *testing.T, dir string) *contender {
-	address := freeAddress(t)
-	binary := build(t, dir, "test/demoapp")
-	return &contender{name: "the application itself", address: address,
-		process: start(t, address, binary, "--listen", address)}
-}
-
-func startWeir(t *testing.T, dir, upstream string) *contender {
-	redis := redistest.Start(t)
-	address, admin := freeAddress(t), freeAddress(t)
-	policies := writeFile(t, dir, "policies.yaml", fmt.Sprintf(weirPolicy, neverReached))
-	binary := build(t, dir, "cmd/enforcer")
-	return &contender{name: "Weir, Redis on this machine", address: address,
-		process: start(t, address, binary, "standalone", "--policies", policies, "--upstream", "http://"+upstream,
-			"--listen", address, "--admin-listen", admin, "--redis", "redis://"+redis.Addr()+"/0", "--log-level", "error")}
-}
-
-const weirPolicy = `
-apiVersion: weir.dev/v1alpha1
-kind: RateLimitPolicy
-metadata: {name: bench, namespace: bench}
-spec:
-  selector: {}
-  rules:
-  - {name: per-user, limit: %d, window: 1h, key: [{type: ClientIP}]}
-`
-
-func startNginx(t *testing.T, dir, upstream string) *contender {
-	address := freeAddress(t)
-	config := writeFile(t, dir, "nginx.conf", fmt.Sprintf(nginxConfig, dir, address, upstream))
-	return &contender{name: "nginx, limit_req", address: address,
-		process: start(t, address, program(t, "nginx"), "-e", dir+"/nginx-error.log", "-c", config)}
-}
-
-const nginxConfig = `
-daemon off;
-worker_processes 2;
-pid %[1]s/nginx.pid;
-error_log %[1]s/nginx-error.log crit;
-events { worker_connections 4096; }
-http {
-  access_log off;
-  client_body_temp_path %[1]s/body;
-  proxy_temp_path %[1]s/proxy;
-  fastcgi_temp_path %[1]s/fastcgi;
-  uwsgi_temp_path %[1]s/uwsgi;
-  scgi_temp_path %[1]s/scgi;
-  limit_req_zone $binary_remote_addr zone=callers:10m rate=1000000r/s;
-  upstream application { server %[3]s; keepalive 128; }
-  server {
-    listen %[2]s;
-    keepalive_requests 1000000000;
-    location / {
-      limit_req zone=callers burst=1000000 nodelay;
-      proxy_http_version 1.1;
-      proxy_set_header Connection "";
-      proxy_pass http://application;
-    }
-  }
-}
-`
-
-func startHAProxy(t *testing.T, dir, upstream string) *contender {
-	address := freeAddress(t)
-	config := writeFile(t, dir, "haproxy.cfg", fmt.Sprintf(haproxyConfig, address, upstream))
-	return &contender{name: "HAProxy, stick table", address: address,
-		process: start(t, address, program(t, "haproxy"), "-f", config)}
-}
-
-const haproxyConfig = `
-global
-  nbthread 2
-  maxconn 4096
-defaults
-  mode http
-  timeout connect 5s
-  timeout client 60s
-  timeout server 60s
-  option http-keep-alive
-  http-reuse always
-frontend front
-  bind %s
-  stick-table type ip size 100k expire 60s store http_req_rate(60s)
-  http-request track-sc0 src
-  http-request deny deny_status 429 if { sc_http_req_rate(0) gt 1000000000 }
-  default_backend application
-backend application
-  server one %s
-`
 
 var (
-	wrkRate   = regexp.MustCompile(`Requests/sec:\s+([0-9.]+)`)
-	wrkCount  = regexp.MustCompile(`(\d+) requests in`)
-	wrkFailed = regexp.MustCompile(`Non-2xx or 3xx responses: (\d+)|Socket errors: .*`)
+	wrkRate    = regexp.MustCompile(`Requests/sec:\s+([0-9.]+)`)
+	wrkCount   = regexp.MustCompile(`(\d+) requests in`)
+	wrkLatency = regexp.MustCompile(`\s(50|99)%\s+([0-9.]+[mu]?s)`)
+	wrkFailed  = regexp.MustCompile(`Non-2xx or 3xx responses: (\d+)|Socket errors: .*`)
 )
 
-// measure sends one round of load.
-func (c *contender) measure(t *testing.T, wrk string) {
+// load sends one round of load.
+func (c *contender) load(t *testing.T, wrk string) measure.Round {
 	t.Helper()
-	before := c.process.cpu(t)
-	out, err := exec.CommandContext(t.Context(), wrk, "-t1", "-c"+strconv.Itoa(wrkCallers),
-		"-d"+strconv.Itoa(wrkSeconds)+"s", "http://"+c.address+"/").CombinedOutput()
-	if err != nil {
-		t.Fatalf("wrk: %v\n%s", err, out)
+	return measure.Serving(c.pid, func() measure.Round {
+		out, err := exec.CommandContext(t.Context(), wrk, "-t1", "-c"+strconv.Itoa(wrkCallers), "--latency",
+			"-d"+strconv.Itoa(wrkSeconds)+"s", "http://"+c.address+"/").CombinedOutput()
+		rate, count, latency := wrkRate.FindSubmatch(out), wrkCount.FindSubmatch(out), wrkLatency.FindAllSubmatch(out, 2)
+		if err != nil || rate == nil || count == nil || len(latency) != 2 {
+			t.Fatalf("wrk: %v\n%s", err, out)
+		}
+		if failed := wrkFailed.Find(out); failed != nil {
+			t.Errorf("through %s: %s", c.name, failed)
+		}
+		var r measure.Round
+		served, _ := strconv.ParseFloat(string(count[1]), 64)
+		c.served += served
+		r.Rate, _ = strconv.ParseFloat(string(rate[1]), 64)
+		r.P50, _ = time.ParseDuration(string(latency[0][2]))
+		r.P99, _ = time.ParseDuration(string(latency[1][2]))
+		return r
+	})
+}
+
+// costOfRedis is the processor time that the contender's Redis took for a request.
+func (c *contender) costOfRedis() time.Duration {
+	if c.redis == 0 {
+		return 0
 	}
-	used := c.process.cpu(t) - before
-	if failed := wrkFailed.Find(out); failed != nil {
-		t.Errorf("through %s: %s", c.name, failed)
-	}
-	rate, _ := strconv.ParseFloat(string(wrkRate.FindSubmatch(out)[1]), 64)
-	count, _ := strconv.ParseFloat(string(wrkCount.FindSubmatch(out)[1]), 64)
-	c.rate = append(c.rate, rate)
-	c.cost = append(c.cost, float64(used.Microseconds())/count)
+	return time.Duration(float64(measure.CPU(c.redis)) / c.served)
 }

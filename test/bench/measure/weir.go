@@ -1,0 +1,115 @@
+package measure
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"strconv"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/weir-dev/weir/internal/enforcer/limiter"
+	"github.com/weir-dev/weir/internal/enforcer/redisstore"
+	"github.com/weir-dev/weir/internal/policy"
+)
+
+// Window is the length of Limiter's window in seconds: so long that it hardly
+// ever turns during a benchmark.
+const Window = policy.MaxWindow
+
+// NeverReached is a limit for benchmarks in which nobody is denied.
+const NeverReached = 1_000_000_000
+
+// Compile makes a policy of a spec in YAML.
+func Compile(tb testing.TB, name, spec string) *policy.Policy {
+	tb.Helper()
+	data, err := yaml.YAMLToJSON([]byte("metadata: {namespace: shop, name: " + name + "}\nspec:\n" + spec))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	p, err := policy.DecodePolicy(data)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	compiled, err := policy.Compile(p, policy.Defaults{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return compiled
+}
+
+// Limiter allows each user so many requests in Window. A store that fails makes
+// it refuse, so that no failure passes for a decision.
+func Limiter(tb testing.TB, store limiter.Store, limit int64) *limiter.Limiter {
+	tb.Helper()
+	spec := fmt.Sprintf(`
+  selector: {}
+  failureMode: Deny
+  rules:
+  - {name: per-user, limit: %d, window: %ds, key: [{type: Header, name: X-User-Id}]}
+`, limit, Window)
+	l := limiter.New(limiter.Options{})
+	l.Swap(&limiter.Snapshot{
+		Set:      policy.NewSet([]*policy.Policy{Compile(tb, "bench", spec)}),
+		Backends: []*limiter.Backend{{Store: store, Budget: 10 * time.Second}},
+	})
+	tb.Cleanup(l.Close)
+	return l
+}
+
+// Key is the name of the counter that Limiter keeps for a user now.
+func Key(user string) string {
+	return "rl:{" + user + "}:shop/bench/per-user:" + strconv.Itoa(Window) + ":" + strconv.FormatInt(time.Now().Unix()/Window, 10)
+}
+
+// Store keeps counters in a Redis as an enforcer does, only more patiently: what
+// is slow shall count as slow, and not fail.
+func Store(tb testing.TB, address string) *redisstore.Store {
+	tb.Helper()
+	store, err := redisstore.New(redisstore.Config{Addresses: []string{address}, Timeout: 10 * time.Second, DialTimeout: 10 * time.Second})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = store.Close() })
+	return store
+}
+
+// Users are names of so many users.
+func Users(n int) []string {
+	users := make([]string, n)
+	for i := range users {
+		users[i] = "user_" + strconv.Itoa(i)
+	}
+	return users
+}
+
+// Decisions are callers that each let the limiter decide requests of users at
+// random, and expect one outcome.
+func Decisions(l *limiter.Limiter, users []string, want limiter.Outcome) Caller {
+	return func(int) func() error {
+		decide := Decide(l, want)
+		return func() error { return decide(users[rand.IntN(len(users))]) }
+	}
+}
+
+// Decide returns what lets the limiter decide one request of a user, and expects
+// one outcome. What it returns is for one goroutine.
+func Decide(l *limiter.Limiter, want limiter.Outcome) func(user string) error {
+	var d limiter.Decision
+	name := []string{""}
+	req := &policy.Request{
+		Method: "GET", Path: "/", Peer: netip.MustParseAddr("192.0.2.1"),
+		Header: map[string][]string{"X-User-Id": name},
+	}
+	return func(user string) error {
+		name[0] = user
+		l.Decide(context.Background(), req, &d)
+		if d.Outcome != want {
+			return fmt.Errorf("decision for %s: outcome %d, want %d", user, d.Outcome, want)
+		}
+		return nil
+	}
+}

@@ -49,7 +49,10 @@ exact: redis-server ## Prove exactness over many windows with several enforcer p
 
 .PHONY: bench
 bench: redis-server bench-peers ## Measure matching, decisions and the proxy, next to peers (minutes)
-	@$(GOTEST) -tags bench -count 1 -timeout 60m -v ./test/bench/...
+	@status=0; \
+	$(GOTEST) -tags bench -count 1 -timeout 60m -v ./test/bench/... || status=1; \
+	(cd test/bench/peers && $(GOTEST) -tags bench -count 1 -timeout 60m -v ./...) || status=1; \
+	exit $$status
 
 ##@ Tools
 

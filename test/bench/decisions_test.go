@@ -41,7 +41,7 @@ const (
 // TestAllowedDecisions measures decisions through the limiter on a real Redis,
 // next to the same script called once for each, and to redis-benchmark.
 func TestAllowedDecisions(t *testing.T) {
-	b := newDecisionBench(t, measure.NeverReached, limiter.Allowed)
+	b := newDecisionBench(t, measure.Store, measure.NeverReached, limiter.Allowed)
 	for _, connections := range []int{1, 64, 256} {
 		b.redisBenchmark("redis-benchmark", benchmark{connections: connections, pipeline: 1, checks: 1, calls: 15_000 * min(connections, 3)})
 	}
@@ -53,10 +53,19 @@ func TestAllowedDecisions(t *testing.T) {
 	measure.AtLeast(t, "32 checks a call, over pipelined single ones", batched.Median().Rate/pipelined.Median().Rate, leastBatchGain)
 }
 
-// TestDeniedDecisions measures the same where every counter is over its limit.
+// TestDeniedDecisions measures the same where every counter is over its limit: as
+// an enforcer does it, which remembers, and with the store alone, which asks Redis
+// each time as it does for the first request that is over.
 func TestDeniedDecisions(t *testing.T) {
-	newDecisionBench(t, 1, limiter.Denied).measure("decisions, all denied")
+	for name, open := range map[string]opener{"remembered": measure.Store, "asked": measure.Asking} {
+		t.Run(name, func(t *testing.T) {
+			newDecisionBench(t, open, 1, limiter.Denied).measure("decisions, all denied, " + name)
+		})
+	}
 }
+
+// opener opens a store at an address.
+type opener func(tb testing.TB, address string) limiter.Store
 
 // decisionBench is what takes turns on one Redis.
 type decisionBench struct {
@@ -69,12 +78,12 @@ type decisionBench struct {
 }
 
 // newDecisionBench prepares a Redis on which every user has used up a limit of 1.
-func newDecisionBench(t *testing.T, limit int64, outcome limiter.Outcome) *decisionBench {
+func newDecisionBench(t *testing.T, open opener, limit int64, outcome limiter.Outcome) *decisionBench {
 	server := redistest.Start(t)
 	b := &decisionBench{t: t, server: server, pid: pidOf(t, server)}
 	users := measure.Users(manyKeys)
 	fill(t, server, users, measure.Window, measure.Key)
-	l := measure.Limiter(t, measure.Store(t, server.Addr()), limit)
+	l := measure.Limiter(t, open(t, server.Addr()), limit)
 	client := redis.NewClient(&redis.Options{Addr: server.Addr(), Protocol: 2, DisableIdentity: true})
 	t.Cleanup(func() { _ = client.Close() })
 	for _, bound := range leastGain {

@@ -11,6 +11,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/weir-dev/weir/internal/enforcer/denials"
 	"github.com/weir-dev/weir/internal/enforcer/limiter"
 	"github.com/weir-dev/weir/internal/enforcer/redisstore"
 	"github.com/weir-dev/weir/internal/policy"
@@ -54,7 +55,7 @@ func Limiter(tb testing.TB, store limiter.Store, limit int64) *limiter.Limiter {
 	l := limiter.New(limiter.Options{})
 	l.Swap(&limiter.Snapshot{
 		Set:      policy.NewSet([]*policy.Policy{Compile(tb, "bench", spec)}),
-		Backends: []*limiter.Backend{{Store: store, Budget: 10 * time.Second}},
+		Backends: []*limiter.Backend{{Store: store, Budget: patience}},
 	})
 	tb.Cleanup(l.Close)
 	return l
@@ -65,11 +66,22 @@ func Key(user string) string {
 	return "rl:{" + user + "}:shop/bench/per-user:" + strconv.Itoa(Window) + ":" + strconv.FormatInt(time.Now().Unix()/Window, 10)
 }
 
-// Store keeps counters in a Redis as an enforcer does, only more patiently: what
-// is slow shall count as slow, and not fail.
-func Store(tb testing.TB, address string) *redisstore.Store {
+// Store keeps counters in a Redis and remembers denials, as an enforcer does.
+func Store(tb testing.TB, address string) limiter.Store {
 	tb.Helper()
-	store, err := redisstore.New(redisstore.Config{Addresses: []string{address}, Timeout: 10 * time.Second, DialTimeout: 10 * time.Second})
+	store := denials.New(Asking(tb, address), denials.Options{Budget: patience})
+	tb.Cleanup(store.Close)
+	return store
+}
+
+// patience is how long a call may take: what is slow shall count as slow, and not
+// fail.
+const patience = 10 * time.Second
+
+// Asking is Store without a memory: it asks Redis about every request.
+func Asking(tb testing.TB, address string) limiter.Store {
+	tb.Helper()
+	store, err := redisstore.New(redisstore.Config{Addresses: []string{address}, Timeout: patience, DialTimeout: patience})
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -3,8 +3,10 @@ package limiter_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"testing"
-	"time"
 
 	"github.com/weir-dev/weir/internal/enforcer/limiter"
 	"github.com/weir-dev/weir/internal/policy"
@@ -124,6 +126,42 @@ func TestSeveralBackendsAreLookedAtFirst(t *testing.T) {
 	}
 }
 
+// TestAllOrNothingOverBackends sends four requests to three backends and reads
+// their counters: attempts that one of them denied are charged nowhere.
+func TestAllOrNothingOverBackends(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		limits [3]string
+		passed int64
+	}{
+		{"all have room", [3]string{"9", "9", "9"}, 4},
+		{"the first is used up", [3]string{"2", "9", "9"}, 2},
+		{"the last is used up", [3]string{"9", "9", "1"}, 1},
+		{"two are used up, one after the other", [3]string{"9", "3", "2"}, 2},
+		{"one never lets anything pass", [3]string{"9", "0", "9"}, 0},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			now, names := newClock(), [3]string{"a", "b", "c"}
+			var policies []counted
+			for i, name := range names {
+				policies = append(policies, counted{name, oneRule(name, c.limits[i], ""), now.store()})
+			}
+			l := start(t, limiter.Options{}, policies...)
+			var passed int64
+			for range 4 {
+				if decide(l, get("bob")).Outcome == limiter.Allowed {
+					passed++
+				}
+			}
+			l.Close()
+			want(t, "passed", passed, c.passed)
+			for i, name := range names {
+				want(t, "charged to "+name, admitted(policies[i].store, "rl:{shop/"+name+"}:shop/"+name+"/"+name+":60:"), c.passed)
+			}
+		})
+	}
+}
+
 // TestBetweenLookAndCharge lets someone else take b's last unit in the gap.
 func TestBetweenLookAndCharge(t *testing.T) {
 	const keyA, keyB = "rl:{shop/a}:shop/a/a:60:", "rl:{shop/b}:shop/b/b:60:"
@@ -195,14 +233,21 @@ func TestForwardedAddressesIgnored(t *testing.T) {
 }
 
 func TestKindsOfFailure(t *testing.T) {
-	for _, kind := range limiter.FailureKinds() {
-		if kind == "" {
-			t.Error("a kind without name")
-		}
+	named := map[string]error{
+		"timeout": limiter.ErrTimeout, "unreachable": limiter.ErrUnreachable, "stale": limiter.ErrStale, "poisoned": limiter.ErrPoisoned,
+		"out_of_memory": limiter.ErrOutOfMemory, "read_only": limiter.ErrReadOnly, "loading": limiter.ErrLoading, "denied": limiter.ErrDenied,
+		"circuit_open": limiter.ErrCircuitOpen, "overloaded": limiter.ErrOverloaded, "protocol": limiter.ErrProtocol,
+		limiter.KindOther: errors.New("an error of someone else"),
 	}
-	want(t, "a store's error", limiter.KindOf(errors.Join(limiter.ErrStale)), "stale")
-	want(t, "another error", limiter.KindOf(errors.New("?")), limiter.KindOther)
+	for kind, err := range named {
+		want(t, err.Error(), limiter.KindOf(fmt.Errorf("ask: %w", err)), kind)
+	}
+	named[limiter.KindCanceled] = context.Canceled
+	want(t, "kinds", slices.Sorted(slices.Values(limiter.FailureKinds())), slices.Sorted(maps.Keys(named)))
+}
 
+// TestCallersThatGoAway say nothing about the store that they waited for.
+func TestCallersThatGoAway(t *testing.T) {
 	notes := &diary{}
 	l := start(t, limiter.Options{Observer: notes}, counted{"p", oneRule("r", "1", ""), failing(newClock().store(), limiter.Charge)})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -211,31 +256,4 @@ func TestKindsOfFailure(t *testing.T) {
 	var d limiter.Decision
 	l.Decide(ctx, &req, &d)
 	want(t, "notes of a caller that went away", notes.notes, map[string]int{"of-p canceled": 1, "r failed": 1})
-}
-
-// deadlines is a store that notes until when it may take.
-type deadlines struct {
-	limiter.Store
-	end time.Time
-}
-
-func (s *deadlines) Do(ctx context.Context, batch []*limiter.Op) {
-	s.end, _ = ctx.Deadline()
-	s.Store.Do(ctx, batch)
-}
-
-// TestCallersDeadlineLeavesTime is about what is kept back of it.
-func TestCallersDeadlineLeavesTime(t *testing.T) {
-	s := &deadlines{Store: newClock().store()}
-	l := start(t, limiter.Options{}, counted{"p", oneRule("r", "9", ""), s})
-	begin := time.Now()
-	end := begin.Add(8 * time.Minute)
-	ctx, cancel := context.WithDeadline(t.Context(), end)
-	defer cancel()
-	req := get("bob")
-	var d limiter.Decision
-	l.Decide(ctx, &req, &d)
-	if !s.end.Before(end) || s.end.Before(begin.Add(7*time.Minute)) {
-		t.Errorf("the store may take until %v before the caller's end, want at most 1m0s", end.Sub(s.end))
-	}
 }

@@ -174,14 +174,14 @@ type diary struct {
 	notes map[string]int
 }
 
-func (d *diary) Observe(*limiter.Snapshot) limiter.Recorder {
-	d.notes = map[string]int{}
-	return d
-}
+func (d *diary) Observe(*limiter.Snapshot) limiter.Recorder { return d }
 
 func (d *diary) note(words ...any) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.notes == nil {
+		d.notes = map[string]int{}
+	}
 	d.notes[fmt.Sprint(words...)]++
 }
 

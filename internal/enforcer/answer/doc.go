@@ -5,4 +5,8 @@
 // X-RateLimit-Reset is Unix seconds, Retry-After is whole seconds to wait, at
 // least one and never before the window that refused ends. An answer without a
 // count (503, 403) carries no quota headers.
+//
+// Answers are header fields, a status and a body, whatever protocol a door speaks:
+// Annotate is for requests that pass, RefusalOf for those that do not, and Refuse
+// writes the latter to an http.ResponseWriter.
 package answer

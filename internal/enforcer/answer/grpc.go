@@ -30,10 +30,9 @@ var grpcCodes = map[limiter.Outcome]code.Code{
 	limiter.KeyMissing:  code.Code_PERMISSION_DENIED,
 }
 
-// refuseGRPC answers a gRPC call in trailers only. An HTTP 429 would be taken for
-// UNAVAILABLE, which many clients try again at once.
-func refuseGRPC(w http.ResponseWriter, d *limiter.Decision, p *problem) {
-	h := w.Header()
+// setGRPC writes the refusal of a gRPC call, which is in trailers only. An HTTP 429
+// would be taken for UNAVAILABLE, which many clients try again at once.
+func setGRPC(h http.Header, d *limiter.Decision, p *problem) {
 	h.Set("Content-Type", "application/grpc")
 	h.Set("Grpc-Status", strconv.Itoa(int(grpcCodes[d.Outcome])))
 	h.Set("Grpc-Message", p.Error)
@@ -41,7 +40,6 @@ func refuseGRPC(w http.ResponseWriter, d *limiter.Decision, p *problem) {
 		h.Set("Grpc-Retry-Pushback-Ms", strconv.FormatInt(p.RetryAfter*1000, 10))
 		h.Set("Grpc-Status-Details-Bin", statusDetails(grpcCodes[d.Outcome], p))
 	}
-	w.WriteHeader(http.StatusOK)
 }
 
 // statusDetails is google.rpc.Status with RetryInfo, as gRPC carries it.

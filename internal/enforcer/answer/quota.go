@@ -16,8 +16,11 @@ const (
 	headerQuota     = "RateLimit"
 )
 
-// quotaHeaders are all of them; those of the application give way.
+// quotaHeaders are all of them: first the legacy ones, then the standard ones.
 var quotaHeaders = [...]string{headerLimit, headerRemaining, headerReset, headerPolicy, headerQuota}
+
+// legacyHeaders is how many of quotaHeaders are legacy ones.
+const legacyHeaders = 3
 
 // canonical are the names under which net/http keeps what the application sent.
 var canonical = func() (names [len(quotaHeaders)]string) {
@@ -30,18 +33,18 @@ var canonical = func() (names [len(quotaHeaders)]string) {
 // maxItems is how many limits the standard headers list.
 const maxItems = 10
 
-// SetHeaders writes the quota headers of a decision into h, in place of any that
-// are there. Without a quota to show it leaves h alone.
+// SetHeaders writes the quota headers of a decision into h, in place of those of
+// the same family that are there. A family that no policy shows is the
+// application's: it is left alone.
 func SetHeaders(h http.Header, d *limiter.Decision) {
 	standard, least := families(d)
 	if !standard && least == nil {
 		return
 	}
-	for i := range canonical {
-		delete(h, canonical[i])
-	}
 	var w writer
+	first := legacyHeaders
 	if least != nil {
+		first = 0
 		w.number(least.Rule.Limit)
 		w.number(least.Remaining)
 		w.number(least.Reset)
@@ -51,12 +54,9 @@ func SetHeaders(h http.Header, d *limiter.Decision) {
 		w.items(d.Quotas, appendQuota)
 	}
 	values := w.values()
-	names := quotaHeaders[:]
-	if least == nil {
-		names = names[3:]
-	}
 	for i := range values {
-		h[names[i]] = values[i : i+1 : i+1]
+		delete(h, canonical[first+i])
+		h[quotaHeaders[first+i]] = values[i : i+1 : i+1]
 	}
 }
 
@@ -167,8 +167,8 @@ func (w *writer) items(quotas []limiter.Quota, appendItem func([]byte, *limiter.
 
 // appendName names an item by its rule, by policy.rule where another policy has
 // a rule of that name (with the namespace where even that is not enough), and by
-// its place where names are hidden. Names of rules
-// and policies need no escape in a structured field.
+// its place where names are hidden. Names of rules and policies need no escape in
+// a structured field.
 func appendName(dst []byte, quotas []limiter.Quota, i, place int) []byte {
 	rule := quotas[i].Rule
 	if rule.Policy.Response.Minimal {

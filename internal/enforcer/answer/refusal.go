@@ -3,9 +3,7 @@ package answer
 import (
 	"encoding/json"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/weir-dev/weir/internal/enforcer/limiter"
 )
@@ -61,56 +59,53 @@ func violated(d *limiter.Decision) []string {
 	return names
 }
 
-// Refuse answers a request that may not pass: 429 if a limit denied it, 503 if a
-// store could not answer, 403 if what it is counted by is missing, each with a
-// problem body; for gRPC a status in trailers only.
-func Refuse(w http.ResponseWriter, r *http.Request, d *limiter.Decision) {
-	h := w.Header()
+// Refusal is an answer in place of the application's, in the words of HTTP but for
+// any protocol that carries them.
+type Refusal struct {
+	// Status is 429 if a limit denied the request, 503 if a store could not answer,
+	// 403 if what the request is counted by is missing; always 200 for gRPC.
+	Status int
+	// Header are the header fields, by their names as they are written. How long
+	// the body is, is not among them.
+	Header http.Header
+	// Body is a problem document (RFC 9457). It is empty for gRPC.
+	Body []byte
+}
+
+// RefusalOf is the answer to a request with these header fields: a problem, or for
+// gRPC a status in trailers only. The decision's outcome is not Allowed.
+func RefusalOf(request http.Header, d *limiter.Decision) Refusal {
+	return refusalIn(http.Header{}, request, d)
+}
+
+// refusalIn is RefusalOf, written into h.
+func refusalIn(h, request http.Header, d *limiter.Decision) Refusal {
 	if d.Outcome == limiter.Denied {
 		SetHeaders(h, d)
 	}
 	h.Set("Cache-Control", "no-store")
-	allowOrigin(h, r.Header, d.Cause.Policy.Response.AllowOrigins)
+	allowOrigin(h, request, d.Cause.Policy.Response.AllowOrigins)
 	p := problemOf(d)
-	if IsGRPC(r.Header) {
-		refuseGRPC(w, d, &p)
-		return
+	if IsGRPC(request) {
+		setGRPC(h, d, &p)
+		return Refusal{Status: http.StatusOK, Header: h}
 	}
 	if p.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.FormatInt(p.RetryAfter, 10))
 	}
-	body, _ := json.Marshal(p) // texts and numbers only
-	body = append(body, '\n')
 	h.Set("Content-Type", "application/problem+json")
-	h.Set("Content-Length", strconv.Itoa(len(body)))
-	w.WriteHeader(p.Status)
-	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // the caller may be gone
-	}
+	body, _ := json.Marshal(p) // texts and numbers only
+	return Refusal{Status: p.Status, Header: h, Body: append(body, '\n')}
 }
 
-// exposed are the headers that scripts may read where CORS is configured.
-var exposed = strings.Join(append(quotaHeaders[:], "Retry-After"), ", ")
-
-// allowOrigin lets a script of a listed origin read the answer.
-func allowOrigin(h, request http.Header, origins []string) {
-	if len(origins) == 0 {
-		return
+// Refuse writes the answer to a request that may not pass.
+func Refuse(w http.ResponseWriter, r *http.Request, d *limiter.Decision) {
+	refusal := refusalIn(w.Header(), r.Header, d)
+	if len(refusal.Body) > 0 {
+		refusal.Header.Set("Content-Length", strconv.Itoa(len(refusal.Body)))
 	}
-	everyone := slices.Contains(origins, "*")
-	if !everyone {
-		h.Add("Vary", "Origin")
+	w.WriteHeader(refusal.Status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(refusal.Body) // the caller may be gone
 	}
-	origin := request.Get("Origin")
-	switch {
-	case origin == "":
-		return
-	case everyone:
-		h.Set("Access-Control-Allow-Origin", "*")
-	case slices.Contains(origins, origin):
-		h.Set("Access-Control-Allow-Origin", origin)
-	default:
-		return
-	}
-	h.Set("Access-Control-Expose-Headers", exposed)
 }

@@ -121,28 +121,30 @@ func TestRetryAfterFollowsTheDenyingRule(t *testing.T) {
 	}
 }
 
-func TestScriptsMayReadRefusals(t *testing.T) {
-	const exposes = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, RateLimit-Policy, RateLimit, Retry-After"
+// TestRefusalsForOtherProtocols are what a door without a ResponseWriter gets.
+func TestRefusalsForOtherProtocols(t *testing.T) {
+	user, _ := storefront(t, "")
 	for _, c := range []struct {
-		reason, options, origin string
-		vary, origins, exposed  string
+		reason  string
+		request http.Header
+		status  int
+		header  map[string]string // some of them
+		body    string
 	}{
-		{"not unless configured", "", "https://a.example", "", "", ""},
-		{"a listed origin", `response: {cors: {allowOrigins: ["https://a.example"]}},`, "https://a.example", "Origin", "https://a.example", exposes},
-		{"another origin", `response: {cors: {allowOrigins: ["https://a.example"]}},`, "https://b.example", "Origin", "", ""},
-		{"no origin", `response: {cors: {allowOrigins: ["https://a.example"]}},`, "", "Origin", "", ""},
-		{"everyone", `response: {cors: {allowOrigins: ["*"]}},`, "https://b.example", "", "*", exposes},
+		{"a problem", nil, 429, map[string]string{"Retry-After": "18", "X-RateLimit-Limit": "100", "Content-Type": "application/problem+json", "Content-Length": ""}, problemBody},
+		{"a status for gRPC", http.Header{"Content-Type": {"application/grpc"}}, 200, map[string]string{"Grpc-Status": "8", "Retry-After": "", "Content-Type": "application/grpc"}, ""},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			user, _ := storefront(t, c.options)
-			header := http.Header{}
-			if c.origin != "" {
-				header.Set("Origin", c.origin)
+			got := RefusalOf(c.request, denied(user))
+			want(t, "status", got.Status, c.status)
+			want(t, "body", string(got.Body), c.body)
+			header := written(got.Header)
+			for name, value := range c.header {
+				want(t, name, header[name], value)
 			}
-			h := refuse(denied(user), http.MethodGet, header).Header()
-			want(t, "Vary", h.Get("Vary"), c.vary)
-			want(t, "Access-Control-Allow-Origin", h.Get("Access-Control-Allow-Origin"), c.origins)
-			want(t, "Access-Control-Expose-Headers", h.Get("Access-Control-Expose-Headers"), c.exposed)
+			w := refuse(denied(user), http.MethodGet, c.request)
+			w.Header().Del("Content-Length")
+			want(t, "header fields of what Refuse writes", written(w.Header()), header)
 		})
 	}
 }

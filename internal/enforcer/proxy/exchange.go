@@ -60,7 +60,7 @@ func (x *exchange) WriteHeader(status int) {
 	if status >= 200 && !x.answered {
 		x.answered = true
 		h := x.Header()
-		answer.SetHeaders(h, &x.decision)
+		answer.Annotate(h, x.request.Header, &x.decision)
 		if x.mustClose() {
 			h.Set("Connection", "close")
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	redistest "github.com/weir-dev/weir/test/redis"
 )
 
@@ -107,3 +109,6 @@ func (s *site) metric(series string) int {
 	}
 	return -1
 }
+
+// redisKeepTTL sets a value and leaves the key's expiry as it is.
+var redisKeepTTL = redis.SetArgs{KeepTTL: true}

@@ -34,8 +34,8 @@ fuzz: ## Fuzz every fuzz target, FUZZTIME (default 20s) each
 	@hack/fuzz.sh $(FUZZTIME)
 
 .PHONY: generate
-generate: $(BIN)/controller-gen ## Regenerate deep-copy functions and CRDs from the types
-	@$(BIN)/controller-gen object crd paths=./api/... output:crd:dir=config/crd
+generate: $(BIN)/controller-gen $(BIN)/crd-ref-docs ## Regenerate deep-copy functions, CRDs and their reference from the types
+	@hack/generate.sh
 
 .PHONY: verify
 verify: ## Fail if generated files, go.mod or formatting are not up to date
@@ -57,11 +57,15 @@ bench: redis-server bench-peers ## Measure matching, decisions and the proxy, ne
 ##@ Tools
 
 .PHONY: tools
-tools: $(BIN)/controller-gen $(BIN)/golangci-lint ## Build the pinned tools into bin/
+tools: $(BIN)/controller-gen $(BIN)/crd-ref-docs $(BIN)/golangci-lint ## Build the pinned tools into bin/
 
 $(BIN)/controller-gen: hack/tools/go.mod hack/tools/go.sum
 	@echo 'building controller-gen'
 	@cd hack/tools && go build -o $@ sigs.k8s.io/controller-tools/cmd/controller-gen
+
+$(BIN)/crd-ref-docs: hack/tools/go.mod hack/tools/go.sum
+	@echo 'building crd-ref-docs'
+	@cd hack/tools && go build -o $@ github.com/elastic/crd-ref-docs
 
 $(BIN)/golangci-lint: hack/tools/go.mod hack/tools/go.sum
 	@echo 'building golangci-lint (a few minutes the first time)'

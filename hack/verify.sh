@@ -13,11 +13,11 @@ if [ -n "$unformatted" ]; then
 fi
 
 # Generate in a copy, so that a failed check leaves the tree alone.
-make -s "$PWD/bin/controller-gen"
+make -s "$PWD/bin/controller-gen" "$PWD/bin/crd-ref-docs"
 mkdir "$work/tree"
-git ls-files -z -- api go.mod go.sum config/crd hack/boilerplate.go.txt | xargs -0 cp --parents -t "$work/tree" 2>/dev/null || true
-(cd "$work/tree" && "$OLDPWD/bin/controller-gen" object crd paths=./api/... output:crd:dir=config/crd)
-for path in api config/crd; do
+git ls-files -z -- api go.mod go.sum config/crd hack/reference.yaml | xargs -0 cp --parents -t "$work/tree" 2>/dev/null || true
+(cd "$work/tree" && "$OLDPWD/hack/generate.sh")
+for path in api config/crd docs/reference/resources.md; do
 	diff -ru "$path" "$work/tree/$path" || { echo 'generated files are not up to date, run make generate' >&2; exit 1; }
 done
 

@@ -212,6 +212,7 @@ func TestVerdicts(t *testing.T) {
 		{"over in Shadow", `{selector: {}, mode: Shadow, rules: [{name: r, limit: 0, window: 1m}]}`, map[string]int{"r shadow": 1}},
 		{"exempt", `{selector: {}, exempt: [{name: x, match: {methods: [GET]}}], rules: [{name: r, limit: 0, window: 1m}]}`, map[string]int{"p exempt": 1}},
 		{"a key that is missing and taken from the address", `{selector: {}, rules: [{name: r, limit: 1, window: 1m, key: [{type: Header, name: X-Id}]}]}`, map[string]int{"r missing": 1, "r admitted": 1}},
+		{"a key that is missing and does without", `{selector: {}, rules: [{name: r, limit: 0, window: 1m, key: [{type: Header, name: X-Id, onMissing: Skip}]}]}`, map[string]int{"r skipped": 1}},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			notes := &diary{}

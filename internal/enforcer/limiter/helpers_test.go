@@ -190,6 +190,7 @@ var verdicts = map[limiter.Verdict]string{limiter.Admissions: "admitted", limite
 func (d *diary) Decided(r *policy.Rule, v limiter.Verdict) { d.note(r.Name, " ", verdicts[v]) }
 func (d *diary) Exempt(p *policy.Policy)                   { d.note(p.Name.Name, " exempt") }
 func (d *diary) Missing(r *policy.Rule)                    { d.note(r.Name, " missing") }
+func (d *diary) Skipped(r *policy.Rule)                    { d.note(r.Name, " skipped") }
 func (d *diary) ForwardedIgnored(p *policy.Policy)         { d.note(p.Name.Name, " ignored") }
 func (d *diary) Failed(b *limiter.Backend, kind string)    { d.note(b.Name.Name, " ", kind) }
 func (d *diary) FellBack(r *policy.Rule)                   { d.note(r.Name, " fell back") }

@@ -103,6 +103,9 @@ func (f *force) recordMatches(req *policy.Request, m *policy.Matcher) {
 	for _, p := range m.Exempt {
 		f.recorder.Exempt(p)
 	}
+	for _, rule := range m.Skipped {
+		f.recorder.Skipped(rule)
+	}
 	var last *policy.Policy
 	for i := range m.Matches {
 		match := &m.Matches[i]

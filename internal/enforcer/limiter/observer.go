@@ -17,8 +17,12 @@ type Recorder interface {
 	Decided(rule *policy.Rule, v Verdict)
 	// Exempt tells that a policy left a request alone.
 	Exempt(p *policy.Policy)
-	// Missing tells that a part of a rule's key was not there.
+	// Missing tells that a part of a rule's key was not there, and that the request
+	// was counted or refused all the same.
 	Missing(rule *policy.Rule)
+	// Skipped tells that a rule did not count a request, because a part of its key
+	// was not there and its onMissing is Skip.
+	Skipped(rule *policy.Rule)
 	// ForwardedIgnored tells that a policy does not trust the peer that sent a
 	// forwarded address.
 	ForwardedIgnored(p *policy.Policy)
@@ -59,6 +63,7 @@ type noRecorder struct{}
 func (noRecorder) Decided(*policy.Rule, Verdict)   {}
 func (noRecorder) Exempt(*policy.Policy)           {}
 func (noRecorder) Missing(*policy.Rule)            {}
+func (noRecorder) Skipped(*policy.Rule)            {}
 func (noRecorder) ForwardedIgnored(*policy.Policy) {}
 func (noRecorder) Failed(*Backend, string)         {}
 func (noRecorder) FellBack(*policy.Rule)           {}

@@ -2,9 +2,9 @@ package metrics
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-dev/weir/internal/enforcer/limiter"
 	"github.com/weir-dev/weir/internal/enforcer/memstore"
+	"github.com/weir-dev/weir/internal/enforcer/proxy"
 	"github.com/weir-dev/weir/internal/policy"
 )
 
@@ -134,6 +135,10 @@ func TestDecisionsAreCountedByOutcome(t *testing.T) {
 			"missing_keys_total{policy=shop/p,rule=r}":             3,
 			"refused_requests_total{reason=key_missing}":           3,
 		}},
+		{"a missing key that leaves the request out", `{selector: {}, rules: [{name: r, limit: 1, window: 1m, key: [{type: Header, name: X-Id, onMissing: Skip}]}]}`, memory(), map[string]float64{
+			"decisions_total{outcome=skipped,policy=shop/p,rule=r}": 3,
+			"missing_keys_total{policy=shop/p,rule=r}":              3,
+		}},
 		{"a store that is away", `{selector: {}, failureMode: Deny, rules: [{name: r, limit: 1, window: 1m}]}`, away{}, map[string]float64{
 			"decisions_total{outcome=error,policy=shop/p,rule=r}":   3,
 			"store_failures_total{backend=shop/redis,kind=timeout}": 3,
@@ -159,22 +164,28 @@ func TestDecisionsAreCountedByOutcome(t *testing.T) {
 	}
 }
 
+// TestSeriesDoNotGrowWithCallers has very many of them, every second of whom asks
+// for more than the limit.
 func TestSeriesDoNotGrowWithCallers(t *testing.T) {
-	l, registry := begin(t, snapshot(t, backendOf(memory()), map[string]string{
+	store := memory()
+	l, registry := begin(t, snapshot(t, backendOf(store), map[string]string{
 		"p": `{selector: {}, rules: [{name: r, limit: 1, window: 1m, key: [{type: Header, name: X-User}]}]}`}), nil)
-	decide(l, nil)
 	before := slices.Sorted(maps.Keys(series(t, registry)))
-	for i := range 10_000 {
-		header := map[string][]string{"X-User": {fmt.Sprint("caller-", i)}}
-		decide(l, header)
-		decide(l, header)
+	var d limiter.Decision
+	for i := range manyCallers {
+		user := []string{"caller-" + strconv.Itoa(i)}
+		l.Decide(t.Context(), &policy.Request{Method: "GET", Path: "/", Header: map[string][]string{"X-User": user}, Cost: 1 + uint64(i%2)}, &d)
 	}
 	all := series(t, registry)
 	after := slices.Sorted(maps.Keys(all))
 	want(t, "series", after, before)
-	want(t, "denied", all["decisions_total{outcome=denied,policy=shop/p,rule=r}"], 10_000.0)
+	want(t, "allowed", all["decisions_total{outcome=allowed,policy=shop/p,rule=r}"], manyCallers/2.)
+	want(t, "denied", all["decisions_total{outcome=denied,policy=shop/p,rule=r}"], manyCallers/2.)
 	if text := strings.Join(after, "\n"); strings.Contains(text, "caller") {
 		t.Errorf("a caller's text is in a label:\n%s", text)
+	}
+	if store.Len() > memstore.DefaultSize {
+		t.Errorf("%d counters in memory, want %d at most", store.Len(), memstore.DefaultSize)
 	}
 }
 
@@ -229,7 +240,7 @@ func TestCountsOutliveASwap(t *testing.T) {
 	want(t, "allowed", series(t, registry)["decisions_total{outcome=allowed,policy=shop/p,rule=r}"], 2.0)
 }
 
-func TestReloadsAndBackendsAreCounted(t *testing.T) {
+func TestReloadsBackendsAndTheProxyAreCounted(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	m := New(registry)
 	m.Reloaded(true)
@@ -237,10 +248,17 @@ func TestReloadsAndBackendsAreCounted(t *testing.T) {
 	b := m.Backend(policy.Name{Namespace: "shop", Name: "redis"})
 	b.Called(time.Millisecond, nil)
 	b.Repaired(2)
+	p := m.Proxy()
+	p.InFlight(+1)
+	p.InFlight(+1)
+	p.InFlight(-1)
+	p.Failed(proxy.Broken)
 	backend := backendOf(memory())
 	m.Observe(snapshot(t, backend, map[string]string{"p": `{selector: {}, rules: [{name: r, limit: 9, window: 1m}]}`})).RefundLost(backend)
 	want(t, "series", counted(series(t, registry)), map[string]float64{
 		"policies{}":                                      1,
+		"proxy_requests_in_flight{}":                      1,
+		"proxy_failures_total{kind=broken}":               1,
 		"policy_reloads_total{result=success}":            1,
 		"policy_reloads_total{result=failure}":            1,
 		"redis_call_duration_seconds{backend=shop/redis}": 1,

@@ -8,7 +8,11 @@ import (
 	"github.com/weir-dev/weir/internal/policy"
 )
 
-const outcomeExempt = "exempt"
+// Outcomes that are no verdicts.
+const (
+	outcomeExempt  = "exempt"
+	outcomeSkipped = "skipped"
+)
 
 // outcomes are the values of the label of that name: first the verdicts.
 var outcomes = [...]string{
@@ -17,6 +21,7 @@ var outcomes = [...]string{
 	limiter.ShadowDenials: "shadow_denied",
 	limiter.Failures:      "error",
 	limiter.Failures + 1:  outcomeExempt,
+	limiter.Failures + 2:  outcomeSkipped,
 }
 
 const verdicts = limiter.Failures + 1
@@ -27,6 +32,7 @@ type recorder struct {
 	*Metrics
 	decided   [][verdicts]prometheus.Counter // by Rule.Index
 	missing   []prometheus.Counter
+	skipped   []prometheus.Counter
 	fallbacks []prometheus.Counter
 	exempt    []prometheus.Counter // by Policy.Index
 	forwarded []prometheus.Counter
@@ -42,6 +48,7 @@ func (m *Metrics) newRecorder(s *limiter.Snapshot) *recorder {
 		Metrics:   m,
 		decided:   make([][verdicts]prometheus.Counter, len(set.Rules())),
 		missing:   make([]prometheus.Counter, len(set.Rules())),
+		skipped:   make([]prometheus.Counter, len(set.Rules())),
 		fallbacks: make([]prometheus.Counter, len(set.Rules())),
 		exempt:    make([]prometheus.Counter, len(set.Policies())),
 		forwarded: make([]prometheus.Counter, len(set.Policies())),
@@ -62,6 +69,7 @@ func (m *Metrics) newRecorder(s *limiter.Snapshot) *recorder {
 		r.forwarded[p.Index] = m.forwarded.WithLabelValues(name)
 		for _, rule := range p.Rules {
 			r.missing[rule.Index] = m.missing.WithLabelValues(name, rule.Name)
+			r.skipped[rule.Index] = m.decisions.WithLabelValues(name, rule.Name, outcomeSkipped)
 			r.fallbacks[rule.Index] = m.fallbacks.WithLabelValues(name, rule.Name)
 			for v := range verdicts {
 				r.decided[rule.Index][v] = m.decisions.WithLabelValues(name, rule.Name, outcomes[v])
@@ -88,6 +96,12 @@ func (r *recorder) Exempt(p *policy.Policy) { r.exempt[p.Index].Inc() }
 
 // Missing implements limiter.Recorder.
 func (r *recorder) Missing(rule *policy.Rule) { r.missing[rule.Index].Inc() }
+
+// Skipped implements limiter.Recorder.
+func (r *recorder) Skipped(rule *policy.Rule) {
+	r.skipped[rule.Index].Inc()
+	r.missing[rule.Index].Inc()
+}
 
 // ForwardedIgnored implements limiter.Recorder.
 func (r *recorder) ForwardedIgnored(p *policy.Policy) { r.forwarded[p.Index].Inc() }

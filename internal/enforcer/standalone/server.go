@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/enforcer/failurelog"
 	"github.com/weir-dev/weir/internal/enforcer/filesource"
 	"github.com/weir-dev/weir/internal/enforcer/limiter"
 	"github.com/weir-dev/weir/internal/enforcer/memstore"
@@ -68,9 +69,11 @@ func New(ctx context.Context, config Config) (_ *Server, err error) {
 		address: config.ClientAddress,
 		logger:  config.Logger,
 		metrics: m,
-		limiter: limiter.New(limiter.Options{Observer: m, Fallback: memstore.New(time.Now, 0)}),
-		stores:  newStores(m.Backend),
-		warned:  map[string]bool{},
+		limiter: limiter.New(limiter.Options{
+			Observer: failurelog.New(m, config.Logger, time.Now), Fallback: memstore.New(time.Now, 0),
+		}),
+		stores: newStores(m.Backend),
+		warned: map[string]bool{},
 	}}
 	defer func() {
 		if err != nil {
@@ -87,7 +90,9 @@ func New(ctx context.Context, config Config) (_ *Server, err error) {
 		return nil, err
 	}
 	m.Reloaded(true)
-	s.proxy, err = proxy.New(proxy.Config{Upstream: config.Upstream, Decider: s.enforced.limiter, Trusts: s.enforced.trusts, Logger: config.Logger})
+	s.proxy, err = proxy.New(proxy.Config{
+		Upstream: config.Upstream, Decider: s.enforced.limiter, Trusts: s.enforced.trusts, Logger: config.Logger, Observer: m.Proxy(),
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -47,6 +47,10 @@ verify: ## Fail if generated files, go.mod or formatting are not up to date
 exact: redis-server ## Prove exactness over many windows with several enforcer processes (minutes)
 	@$(GOTEST) -tags exact -count 1 -timeout 30m ./test/exact/...
 
+.PHONY: faults
+faults: redis-server ## Break Redis in every way under load, and watch what callers see (minutes)
+	@$(GOTEST) -tags faults -count 1 -timeout 20m -v ./test/faults/...
+
 .PHONY: bench
 bench: redis-server bench-peers ## Measure matching, decisions and the proxy, next to peers (minutes)
 	@status=0; \

@@ -38,6 +38,7 @@ const (
 // load is requests that are sent all the time.
 type load struct {
 	enforcer *enforcer
+	witness  *witness
 	phase    atomic.Int32
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
@@ -49,7 +50,7 @@ type client struct {
 	address netip.Addr
 	// counted were decided, failed were not, by phase.
 	counted, failed [phases]int64
-	// took is how long decisions took in phase struck.
+	// took is how long decisions took from the fault's begin until all is well.
 	took []time.Duration
 	// remaining is what the last decision said is left, and repeated how many said
 	// no less than one before.
@@ -58,9 +59,10 @@ type client struct {
 	wrong string
 }
 
-func start(e *enforcer) *load {
+func start(e *enforcer, w *witness) *load {
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &load{enforcer: e, cancel: cancel}
+	l := &load{enforcer: e, witness: w, cancel: cancel}
+	w.look(l.at)
 	address := netip.MustParseAddr("192.0.2.1")
 	for i := range l.clients {
 		c := &l.clients[i]
@@ -73,11 +75,14 @@ func start(e *enforcer) *load {
 
 func (l *load) enter(p phase) { l.phase.Store(int32(p)) }
 
+func (l *load) at() phase { return phase(l.phase.Load()) }
+
 func (*load) goOn(d time.Duration) { <-time.After(d) }
 
 func (l *load) stop() {
 	l.cancel()
 	l.running.Wait()
+	l.witness.stop()
 }
 
 func (l *load) send(ctx context.Context, c *client, delay time.Duration) {
@@ -92,9 +97,9 @@ func (l *load) send(ctx context.Context, c *client, delay time.Duration) {
 			return
 		case <-tick.C:
 		}
-		at, began := phase(l.phase.Load()), time.Now()
+		at, began := l.at(), time.Now()
 		l.enforcer.Decide(context.Background(), request, &d)
-		if at == struck {
+		if at == struck || at == mended {
 			c.took = append(c.took, time.Since(began))
 		}
 		c.note(at, l.enforcer.mode, &d)
@@ -130,7 +135,7 @@ func (l *load) sum(in ...phase) (counted, failed int64) {
 	return counted, failed
 }
 
-// took are the durations of all decisions under the fault, in ascending order.
+// took are the durations of all decisions until all is well, in ascending order.
 func (l *load) took() (all []time.Duration) {
 	for i := range l.clients {
 		all = append(all, l.clients[i].took...)
@@ -139,6 +144,7 @@ func (l *load) took() (all []time.Duration) {
 	return all
 }
 
+// judgeSpeed allows for what the machine itself was late.
 func (l *load) judgeSpeed(t *testing.T) {
 	t.Helper()
 	took := l.took()
@@ -146,8 +152,9 @@ func (l *load) judgeSpeed(t *testing.T) {
 		t.Error("the fault was over before a request came")
 		return
 	}
-	if p99 := took[len(took)*99/100]; p99 > budget+grace {
-		t.Errorf("1 of 100 decisions takes more than %v; the budget is %v", p99, budget)
+	allowed := budget + grace + l.witness.worst(struck, mended)
+	if p99 := took[len(took)*99/100]; p99 > allowed {
+		t.Errorf("1 of 100 decisions takes %v or more, where %v is allowed", p99, allowed)
 	}
 }
 
@@ -159,15 +166,25 @@ func (l *load) judgeOutcomes(t *testing.T, tr trial) {
 			break
 		}
 	}
-	_, failed := l.sum(struck)
-	if tr.hurts == someFail && failed == 0 {
+	if _, failed := l.sum(struck); tr.hurts == someFail && failed == 0 {
 		t.Error("no decision fails, so there was no fault")
 	}
-	if tr.hurts == noneFail && failed > 0 {
-		t.Errorf("%d decisions fail", failed)
+	if tr.hurts == noneFail {
+		l.mustNotFail(t, struck, "that the fault should not touch")
 	}
-	if _, failed := l.sum(healthy); failed > 0 {
-		t.Errorf("%d decisions fail after they were exact again", failed)
+	l.mustNotFail(t, healthy, "after they were exact again")
+}
+
+// mustNotFail excuses a machine that stood still for half a budget.
+func (l *load) mustNotFail(t *testing.T, p phase, which string) {
+	t.Helper()
+	_, failed := l.sum(p)
+	switch {
+	case failed == 0:
+	case l.witness.worst(p) > budget/2:
+		t.Logf("%d decisions fail %s; the machine stood still for a moment", failed, which)
+	default:
+		t.Errorf("%d decisions fail %s", failed, which)
 	}
 }
 
@@ -177,5 +194,5 @@ func (l *load) summary() string {
 	if took := l.took(); len(took) > 0 {
 		text += fmt.Sprintf(", p50 %v, p99 %v, max %v", took[len(took)/2], took[len(took)*99/100], took[len(took)-1])
 	}
-	return text
+	return text + fmt.Sprintf("; the machine is up to %v late", l.witness.worst(struck, mended))
 }

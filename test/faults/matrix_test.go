@@ -48,6 +48,8 @@ const (
 // site is where a trial happens.
 type site struct {
 	config redisstore.Config
+	// servers is how many servers count, in the course of the trial.
+	servers int
 	// strike brings the fault about. It returns what ends it, or nil if the fault
 	// is over when strike returns.
 	strike func() (mend func())
@@ -73,13 +75,13 @@ func (tr trial) run(t *testing.T, mode v1alpha1.FailureMode) {
 	s := tr.begin(t)
 	e := newEnforcer(t, s.config, mode)
 	e.awaitExact(t)
-	l := start(e)
+	l := start(e, newWitness(t))
 	l.goOn(calm)
 	l.stop()
 	begun := readBooks(s)
 	before := used()
 
-	l = start(e)
+	l = start(e, newWitness(t))
 	l.enter(struck)
 	if mend := s.strike(); mend != nil {
 		l.goOn(lasting)
@@ -95,5 +97,5 @@ func (tr trial) run(t *testing.T, mode v1alpha1.FailureMode) {
 	l.judgeOutcomes(t, tr)
 	l.judgeBooks(t, tr, s, begun)
 	t.Logf("%s; exact %v after the fault", l.summary(), healed.Round(time.Millisecond))
-	before.compare(t)
+	before.compare(t, s.servers)
 }

@@ -60,7 +60,7 @@ func TestStandalone(t *testing.T) {
 			p.RestartLoading(lasting)
 			return p.Await
 		})},
-		{fault: "scripts are flushed all the time", hurts: noneFail, begin: standalone(flushScripts)},
+		{fault: "scripts are flushed all the time", hurts: noneFail, begin: standalone(func(p pair) func() { return flushScripts(p.Server) })},
 		{fault: "the server has no memory left", begin: standalone(func(p pair) func() {
 			p.Do("CONFIG", "SET", "maxmemory", "1")
 			return func() { p.Do("CONFIG", "SET", "maxmemory", "0") }
@@ -91,6 +91,7 @@ func standalone(strike func(pair) func()) func(*testing.T) *site {
 			}
 		})
 		return &site{
+			servers: 1,
 			config: redisstore.Config{
 				Mode: v1alpha1.RedisStandalone, Addresses: []string{p.way.Addr()}, Username: user, Password: password,
 			},
@@ -112,8 +113,8 @@ func requestsIn(call []string) (n int64) {
 	return n
 }
 
-// flushScripts makes Redis forget the script again and again.
-func flushScripts(p pair) func() {
+// flushScripts makes servers forget the script again and again.
+func flushScripts(servers ...*redistest.Server) func() {
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -124,7 +125,9 @@ func flushScripts(p pair) func() {
 			case <-done:
 				return
 			case <-tick.C:
-				p.Do("SCRIPT", "FLUSH")
+				for _, s := range servers {
+					s.Do("SCRIPT", "FLUSH")
+				}
 			}
 		}
 	}()

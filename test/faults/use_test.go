@@ -33,11 +33,13 @@ func used() use {
 	return u
 }
 
-// compare waits until no more is in use than before and a tenth, and a little that
-// comes and goes.
-func (u use) compare(t *testing.T) {
+// compare waits until no more is in use than before and a tenth, and what comes
+// and goes: some goroutines, and the buffers of a full pool of connections to each
+// server.
+func (u use) compare(t *testing.T, servers int) {
 	t.Helper()
-	const fewGoroutines, littleHeap = 10, 1 << 20
+	const fewGoroutines, poolHeap = 10, 16 * 64 << 10
+	littleHeap := uint64(servers+1) * poolHeap
 	var problem error
 	for began := time.Now(); time.Since(began) < healing; <-time.After(budget) {
 		now := used()

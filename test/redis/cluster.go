@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"testing"
+
+	"github.com/redis/go-redis/v9"
 )
 
 // slots is how many slots every Redis Cluster has.
@@ -192,6 +194,9 @@ func (c *Cluster) awaitTakeover(master *Server) {
 	c.AwaitSettled()
 }
 
+// atOnce is how many slots MoveSlots moves together.
+const atOnce = 16
+
 // MoveSlots moves the first n slots from one master to another with their keys,
 // while clients go on, and waits until all nodes agree.
 func (c *Cluster) MoveSlots(from, to *Server, n int) {
@@ -200,24 +205,40 @@ func (c *Cluster) MoveSlots(from, to *Server, n int) {
 	if len(owned) < n {
 		c.t.Fatalf("%s has %d slots, fewer than %d", from.Addr(), len(owned), n)
 	}
-	told := append([]*Server{to, from}, slices.DeleteFunc(c.Masters(), func(s *Server) bool { return s == from || s == to })...)
-	for _, slot := range owned[:n] {
-		c.BeginMove(from, to, slot)
-		c.moveKeys(from, to, slot)
+	others := slices.DeleteFunc(c.Masters(), func(s *Server) bool { return s == from || s == to })
+	for some := range slices.Chunk(owned[:n], atOnce) {
+		c.BeginMove(from, to, some...)
+		for _, slot := range some {
+			c.moveKeys(from, to, slot)
+		}
 		// Redis wants the new master told first.
-		for _, s := range told {
-			s.Do("CLUSTER", "SETSLOT", slot, "NODE", c.ids[to])
+		for _, s := range append([]*Server{to, from}, others...) {
+			s.setSlots(some, "NODE", c.ids[to])
 		}
 	}
 	c.AwaitSettled()
 }
 
-// BeginMove opens the move of a slot and moves nothing yet: keys that are there
+// BeginMove opens the move of slots and moves nothing yet: keys that are there
 // stay, and a client that wants another one is sent to the new master with ASK.
-func (c *Cluster) BeginMove(from, to *Server, slot int) {
+func (c *Cluster) BeginMove(from, to *Server, slots ...int) {
 	c.t.Helper()
-	to.Do("CLUSTER", "SETSLOT", slot, "IMPORTING", c.ids[from])
-	from.Do("CLUSTER", "SETSLOT", slot, "MIGRATING", c.ids[to])
+	to.setSlots(slots, "IMPORTING", c.ids[from])
+	from.setSlots(slots, "MIGRATING", c.ids[to])
+}
+
+// setSlots tells a node the same about many slots.
+func (s *Server) setSlots(slots []int, what, id string) {
+	s.t.Helper()
+	_, err := s.client.Pipelined(context.Background(), func(pipe redis.Pipeliner) error {
+		for _, slot := range slots {
+			pipe.Do(context.Background(), "CLUSTER", "SETSLOT", slot, what, id)
+		}
+		return nil
+	})
+	if err != nil {
+		s.t.Fatalf("%s slots at %s: %v", what, s.Addr(), err)
+	}
 }
 
 func (c *Cluster) moveKeys(from, to *Server, slot int) {

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -43,7 +44,7 @@ func Compile(tb testing.TB, name, spec string) *policy.Policy {
 }
 
 // Limiter allows each user so many requests in Window. A store that fails makes
-// it refuse, so that no failure passes for a decision.
+// it refuse, and tb fail, so that no failure passes for a decision.
 func Limiter(tb testing.TB, store limiter.Store, limit int64) *limiter.Limiter {
 	tb.Helper()
 	spec := fmt.Sprintf(`
@@ -52,7 +53,7 @@ func Limiter(tb testing.TB, store limiter.Store, limit int64) *limiter.Limiter {
   rules:
   - {name: per-user, limit: %d, window: %ds, key: [{type: Header, name: X-User-Id}]}
 `, limit, Window)
-	l := limiter.New(limiter.Options{})
+	l := limiter.New(limiter.Options{Observer: &failures{tb: tb}})
 	l.Swap(&limiter.Snapshot{
 		Set:      policy.NewSet([]*policy.Policy{Compile(tb, "bench", spec)}),
 		Backends: []*limiter.Backend{{Store: store, Budget: patience}},
@@ -60,6 +61,32 @@ func Limiter(tb testing.TB, store limiter.Store, limit int64) *limiter.Limiter {
 	tb.Cleanup(l.Close)
 	return l
 }
+
+// failures fail a benchmark with what kept the first decision from being made.
+type failures struct {
+	tb   testing.TB
+	once sync.Once
+}
+
+var _ limiter.Recorder = (*failures)(nil)
+
+// Observe implements limiter.Observer.
+func (f *failures) Observe(*limiter.Snapshot) limiter.Recorder { return f }
+
+// Failed implements limiter.Recorder.
+func (f *failures) Failed(_ *limiter.Backend, kind string) {
+	f.once.Do(func() { f.tb.Errorf("the store could not decide: %s", kind) })
+}
+
+// What is left of limiter.Recorder does not tell of failures.
+
+func (*failures) Decided(*policy.Rule, limiter.Verdict) {}
+func (*failures) Exempt(*policy.Policy)                 {}
+func (*failures) Missing(*policy.Rule)                  {}
+func (*failures) ForwardedIgnored(*policy.Policy)       {}
+func (*failures) FellBack(*policy.Rule)                 {}
+func (*failures) RefundLost(*limiter.Backend)           {}
+func (*failures) Refused(limiter.Outcome)               {}
 
 // Key is the name of the counter that Limiter keeps for a user now.
 func Key(user string) string {

@@ -55,7 +55,7 @@ faults: redis-server ## Break Redis in every way under load, and watch what call
 bench: redis-server bench-peers ## Measure matching, decisions and the proxy, next to peers (minutes)
 	@status=0; \
 	$(GOTEST) -tags bench -count 1 -timeout 60m -v ./test/bench/... || status=1; \
-	(cd test/bench/peers && $(GOTEST) -tags bench -count 1 -timeout 60m -v ./...) || status=1; \
+	(cd test/bench/peers && $(GOTEST) -mod=mod -tags bench -count 1 -timeout 60m -v ./...) || status=1; \
 	exit $$status
 
 ##@ Tools

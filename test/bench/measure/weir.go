@@ -83,6 +83,7 @@ func (f *failures) Failed(_ *limiter.Backend, kind string) {
 func (*failures) Decided(*policy.Rule, limiter.Verdict) {}
 func (*failures) Exempt(*policy.Policy)                 {}
 func (*failures) Missing(*policy.Rule)                  {}
+func (*failures) Skipped(*policy.Rule)                  {}
 func (*failures) ForwardedIgnored(*policy.Policy)       {}
 func (*failures) FellBack(*policy.Rule)                 {}
 func (*failures) RefundLost(*limiter.Backend)           {}

@@ -2,6 +2,7 @@ package denials
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -15,6 +16,8 @@ const (
 	reportEvery = time.Second
 	// gather is how long the first attempts after a quiet time wait for others.
 	gather = 50 * time.Millisecond
+	// portion is how many counters go into one report at most.
+	portion = 128
 	// trust is how long what is known is used without asking again: until the
 	// next report, and what that may be late.
 	trust = reportEvery + gather
@@ -134,21 +137,20 @@ func (s *Store) report() {
 	s.send()
 }
 
+// send reports in portions, so that decisions wait for one of them at most.
 func (s *Store) send() {
-	reports := s.table.take()
-	if len(reports) == 0 {
-		return
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.budget)
-	defer cancel()
-	ops := make([]*limiter.Op, len(reports))
-	for i := range reports {
-		ops[i] = &reports[i].op
-	}
-	s.store.Do(ctx, ops)
-	for i := range reports {
-		if s.table.settle(&reports[i]) {
-			s.schedule()
+	for some := range slices.Chunk(s.table.take(), portion) {
+		ctx, cancel := context.WithTimeout(context.Background(), s.budget)
+		ops := make([]*limiter.Op, len(some))
+		for i := range some {
+			ops[i] = &some[i].op
+		}
+		s.store.Do(ctx, ops)
+		cancel()
+		for i := range some {
+			if s.table.settle(&some[i]) {
+				s.schedule()
+			}
 		}
 	}
 }

@@ -56,7 +56,7 @@ func New(cfg Config) (*Store, error) {
 	case *redis.ClusterClient:
 		s.client, s.router = client, newCluster(client, newNode)
 	case *redis.Client:
-		s.client, s.router = client, alone{newNode(single{client})}
+		s.client, s.router = client, alone{newNode(&single{client: client})}
 	}
 	return s, nil
 }

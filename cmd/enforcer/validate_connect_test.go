@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -93,5 +94,25 @@ func TestValidateConnectsWithinATime(t *testing.T) {
 				t.Errorf("got %+v\nwant %q", got, test.want)
 			}
 		})
+	}
+}
+
+// TestTheGuideIsInOrder validates the documents that docs/guide/redis.md shows,
+// together.
+func TestTheGuideIsInOrder(t *testing.T) {
+	text, err := os.ReadFile("../../docs/guide/redis.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var documents []string
+	for i, block := range strings.Split(string(text), "```") {
+		if yaml, ok := strings.CutPrefix(block, "yaml\n"); ok && i%2 == 1 {
+			documents = append(documents, yaml)
+		}
+	}
+	want := fmt.Sprintf("0 policies, %d backends: ok\n", len(documents))
+	got := enforcer(t, strings.Join(documents, "---\n"), "validate", "-")
+	if got != (outcome{0, want, ""}) {
+		t.Errorf("got %+v\nwant %q", got, want)
 	}
 }

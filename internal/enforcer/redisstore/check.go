@@ -99,7 +99,7 @@ func (c *checkup) servers(ctx context.Context) bool {
 	switch c.cfg.Mode {
 	case v1alpha1.RedisSentinel:
 		primary, ok := c.primary(ctx)
-		return ok && c.alone(ctx, "the primary "+primary, primary)
+		return ok && c.alone(ctx, announced("the primary", primary), primary)
 	case v1alpha1.RedisCluster:
 		return c.seeds(ctx) && c.cluster(ctx)
 	default:

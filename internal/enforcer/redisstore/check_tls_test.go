@@ -35,6 +35,9 @@ func (a authority) sign(t *testing.T, lasts time.Duration, usage x509.ExtKeyUsag
 	t.Helper()
 	template := certificateOf("server", lasts)
 	template.ExtKeyUsage = []x509.ExtKeyUsage{usage}
+	if usage == x509.ExtKeyUsageServerAuth {
+		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageClientAuth) // of other servers
+	}
 	for _, host := range hosts {
 		if ip := net.ParseIP(host); ip != nil {
 			template.IPAddresses = append(template.IPAddresses, ip)

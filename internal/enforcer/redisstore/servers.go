@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"net"
+	"regexp"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -22,6 +23,17 @@ func (c *checkup) primary(ctx context.Context) (address string, ok bool) {
 	}
 	first := mostTelling(reports)
 	return "", c.fail(first.Fault, first.Server, first.Missing)
+}
+
+// announcedForm is what addresses look like that servers tell of each other.
+var announcedForm = regexp.MustCompile(`^[0-9A-Za-z.:_\[\]-]{1,270}$`)
+
+// announced names a server by an address that another one told.
+func announced(kind, address string) string {
+	if announcedForm.MatchString(address) {
+		return kind + " " + address
+	}
+	return kind
 }
 
 // each fills in a report for each address, all at the same time.
@@ -63,17 +75,24 @@ func (c *checkup) sentinel(ctx context.Context, address string, r *Report) (prim
 	case g.mode != "" && g.mode != modeSentinel:
 		r.Fault = FaultNotSentinel
 	default:
-		r.Missing, r.Fault = lacks(ctx, client, sentinelRights, c.cfg.Sentinel.Master, sentinelChannels)
+		primary, r.Fault = c.placeOf(ctx, client)
+		if r.Fault == "" || r.Fault == FaultMissingRights {
+			r.Missing, r.Fault = lacks(ctx, client, sentinelRights, c.cfg.Sentinel.Master, sentinelChannels)
+		}
 	}
-	if r.Fault != "" {
-		return ""
+	return primary
+}
+
+// placeOf is where a Sentinel says that the primary is.
+func (c *checkup) placeOf(ctx context.Context, sentinel *redis.Client) (string, Fault) {
+	place, err := sentinel.Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", c.cfg.Sentinel.Master).StringSlice()
+	switch fault := diagnose(err); {
+	case fault != "":
+		return "", fault
+	case len(place) != 2:
+		return "", FaultSentinelNoMaster
 	}
-	place, err := client.Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", c.cfg.Sentinel.Master).StringSlice()
-	if err != nil || len(place) != 2 {
-		r.Fault = FaultSentinelNoMaster
-		return ""
-	}
-	return net.JoinHostPort(place[0], place[1])
+	return net.JoinHostPort(place[0], place[1]), ""
 }
 
 // seeds looks for a node that knows the Cluster.
@@ -134,14 +153,14 @@ func (c *checkup) cluster(ctx context.Context) bool {
 		address := node.Options().Addr
 		g, fault := c.meet(ctx, node, address)
 		if fault != "" {
-			return c.fail(fault, "the node "+address, nil)
+			return c.fail(fault, announced("the node", address), nil)
 		}
 		facts := factsOf(ctx, node, g)
 		if facts.Primaries = 1; i > 0 {
 			facts = c.report.Facts.merge(facts)
 		}
 		c.report.Facts = facts
-		if !c.rights(ctx, node, "the node "+address) {
+		if !c.rights(ctx, node, announced("the node", address)) {
 			return false
 		}
 	}

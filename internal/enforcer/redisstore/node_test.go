@@ -146,7 +146,6 @@ func TestServerThatSaysNoIsNotLeftAlone(t *testing.T) {
 func TestServerThatIsMovingIsAskedAgain(t *testing.T) {
 	for text, want := range map[string]error{
 		"READONLY You can't write against a read only replica.": limiter.ErrReadOnly,
-		"TRYAGAIN Multiple keys request during rehashing":       limiter.ErrLoading,
 		"MOVED 3999 127.0.0.1:6381":                             limiter.ErrLoading,
 	} {
 		synctest.Test(t, func(t *testing.T) {

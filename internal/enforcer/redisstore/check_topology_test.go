@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -215,11 +214,7 @@ func TestDocumentedUserIsEnoughOnACluster(t *testing.T) {
 		to = c.Masters()[1]
 	}
 	c.BeginMove(from, to, int(slot(start)))
-	op := &limiter.Op{Kind: limiter.Charge, Checks: []limiter.Check{storetest.Check(start+"moving/p:366:", 10)}}
-	newStore(t).Do(t.Context(), []*limiter.Op{op})
-	if op.Err != nil && !errors.Is(op.Err, limiter.ErrLoading) {
-		t.Errorf("while the slot moves: %v", op.Err)
-	}
+	charge(t, newStore(t), start+"moving/p:366:")
 	for _, s := range c.Nodes() {
 		mustRefuseNothing(t, s)
 	}

@@ -41,22 +41,32 @@ func SetHeaders(h http.Header, d *limiter.Decision) {
 	if !standard && least == nil {
 		return
 	}
-	var w writer
-	first := legacyHeaders
+	// Everything is written in one piece of memory on the stack, as long as it fits,
+	// and then cut from one string.
+	var room [256]byte
+	var ends [len(quotaHeaders)]int
+	text, first, end := room[:0], legacyHeaders, legacyHeaders
 	if least != nil {
 		first = 0
-		w.number(least.Rule.Limit)
-		w.number(least.Remaining)
-		w.number(least.Reset)
+		for i, number := range [legacyHeaders]int64{least.Rule.Limit, least.Remaining, least.Reset} {
+			text = strconv.AppendInt(text, number, 10)
+			ends[i] = len(text)
+		}
 	}
 	if standard {
-		w.items(d.Quotas, appendPolicy)
-		w.items(d.Quotas, appendQuota)
+		end = len(quotaHeaders)
+		for i := legacyHeaders; i < end; i++ {
+			text = appendItems(text, d.Quotas, quotaHeaders[i])
+			ends[i] = len(text)
+		}
 	}
-	values := w.values()
+	all, values, start := string(text), make([]string, end-first), 0
 	for i := range values {
-		delete(h, canonical[first+i])
-		h[quotaHeaders[first+i]] = values[i : i+1 : i+1]
+		at := first + i
+		values[i] = all[start:ends[at]]
+		start = ends[at]
+		delete(h, canonical[at])
+		h[quotaHeaders[at]] = values[i : i+1 : i+1]
 	}
 }
 
@@ -108,61 +118,24 @@ func isListed(quotas []limiter.Quota, i int) bool {
 	return before < maxItems
 }
 
-// writer builds the values of several headers in one piece of memory.
-type writer struct {
-	text []byte
-	ends [len(quotaHeaders)]int
-	n    int
-	buf  [256]byte
-}
-
-func (w *writer) end() {
-	w.ends[w.n] = len(w.text)
-	w.n++
-}
-
-func (w *writer) number(n int64) {
-	if w.text == nil {
-		w.text = w.buf[:0]
-	}
-	w.text = strconv.AppendInt(w.text, n, 10)
-	w.end()
-}
-
-// values are the texts, cut from one string.
-func (w *writer) values() []string {
-	all := string(w.text)
-	values := make([]string, w.n)
-	start := 0
-	for i := range values {
-		values[i] = all[start:w.ends[i]]
-		start = w.ends[i]
-	}
-	return values
-}
-
-// items writes a list of structured fields (RFC 9651), one for each quota that
-// its policy shows, as draft-ietf-httpapi-ratelimit-headers-10 has them.
-func (w *writer) items(quotas []limiter.Quota, appendItem func([]byte, *limiter.Quota) []byte) {
-	if w.text == nil {
-		w.text = w.buf[:0]
-	}
+// appendItems writes a list of structured fields (RFC 9651), one for each quota
+// that its policy shows, as draft-ietf-httpapi-ratelimit-headers-10 has them.
+func appendItems(dst []byte, quotas []limiter.Quota, header string) []byte {
 	shown := 0
 	for i := range quotas {
-		q := &quotas[i]
 		if !isListed(quotas, i) {
 			continue
 		}
 		if shown > 0 {
-			w.text = append(w.text, ", "...)
+			dst = append(dst, ", "...)
 		}
 		shown++
-		w.text = append(w.text, '"')
-		w.text = appendName(w.text, quotas, i, shown)
-		w.text = append(w.text, '"')
-		w.text = appendItem(w.text, q)
+		dst = append(dst, '"')
+		dst = appendName(dst, quotas, i, shown)
+		dst = append(dst, '"')
+		dst = appendItem(dst, header, &quotas[i])
 	}
-	w.end()
+	return dst
 }
 
 // appendName names an item by its rule, by policy.rule where another policy has
@@ -197,10 +170,11 @@ func appendParameter(dst []byte, name string, n int64) []byte {
 	return strconv.AppendInt(append(dst, name...), min(n, maxInteger), 10)
 }
 
-func appendPolicy(dst []byte, q *limiter.Quota) []byte {
-	return appendParameter(appendParameter(dst, ";q=", q.Rule.Limit), ";w=", q.Rule.Window)
-}
-
-func appendQuota(dst []byte, q *limiter.Quota) []byte {
+// appendItem writes what a header tells of a quota. A function value for each
+// header instead would move what it appends to onto the heap.
+func appendItem(dst []byte, header string, q *limiter.Quota) []byte {
+	if header == headerPolicy {
+		return appendParameter(appendParameter(dst, ";q=", q.Rule.Limit), ";w=", q.Rule.Window)
+	}
 	return appendParameter(appendParameter(dst, ";r=", q.Remaining), ";t=", q.Wait)
 }

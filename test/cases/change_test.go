@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -67,9 +66,7 @@ func TestSeveralEnforcersFollowEditsTogether(t *testing.T) {
 			t.Errorf("%s: %d of 180 pass, want %d", step.reason, got, step.want)
 		}
 	}
-	if diff := cmp.Diff(map[string]int{"bob": 6 * 180}, s.attempts()); diff != "" {
-		t.Error(diff)
-	}
+	s.wantAttempts(map[string]int{"bob": 6 * 180})
 }
 
 func TestEditsThatDoNotTouchALimitRefillNothing(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/redis/go-redis/v9"
 
 	redistest "github.com/weir-dev/weir/test/redis"
@@ -44,6 +45,22 @@ func (s *site) attempts() map[string]int {
 	return all
 }
 
+// wantAttempts waits until these are all attempts: those that were denied without
+// asking Redis are counted a little later.
+func (s *site) wantAttempts(want map[string]int) {
+	s.t.Helper()
+	deadline, tick := time.After(patience/3), time.NewTicker(10*time.Millisecond)
+	defer tick.Stop()
+	for !cmp.Equal(want, s.attempts()) {
+		select {
+		case <-deadline:
+			s.t.Errorf("requests were counted wrongly: %s", cmp.Diff(want, s.attempts()))
+			return
+		case <-tick.C:
+		}
+	}
+}
+
 // clients are the callers that have counters.
 func (s *site) clients() []string {
 	s.t.Helper()
@@ -55,14 +72,6 @@ func (s *site) count(key string) int {
 	s.t.Helper()
 	n, _ := s.redis.Client().Get(s.t.Context(), key).Int()
 	return n
-}
-
-// forget removes all counters.
-func (s *site) forget() {
-	s.t.Helper()
-	if err := s.redis.Client().FlushDB(s.t.Context()).Err(); err != nil {
-		s.t.Fatal(err)
-	}
 }
 
 // now is the time by a server's clock.

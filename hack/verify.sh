@@ -21,7 +21,7 @@ for path in api config/crd docs/reference/resources.md; do
 	diff -ru "$path" "$work/tree/$path" || { echo 'generated files are not up to date, run make generate' >&2; exit 1; }
 done
 
-for module in . hack/tools; do
+for module in . hack/tools test/bench/peers; do
 	(cd "$module" && go mod tidy -diff) || { echo "run go mod tidy in $module" >&2; exit 1; }
 done
 go vet ./...

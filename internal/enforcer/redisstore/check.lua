@@ -23,6 +23,21 @@ local STALE = -36028797018963968 -- -2^55, and every eighth below it
 
 local time = redis.call('TIME')
 local now = tonumber(time[1])
+
+-- One request with one counter that is there and within its limit: nothing below is
+-- needed, and not even making its functions. Otherwise first is the answer to
+-- INCRBY.
+local first
+if #KEYS == 2 and ARGV[1] == '0' and ARGV[2] == '1' then
+  local limit, n = tonumber(ARGV[4]), tonumber(ARGV[7])
+  if math.floor(now / tonumber(ARGV[5])) == tonumber(ARGV[6]) and n < MOST then
+    first = redis.pcall('INCRBY', KEYS[1], ARGV[7])
+    if type(first) == 'number' and first <= limit and first ~= n then
+      return {now, tonumber(time[2]), 0, first}
+    end
+  end
+end
+
 local reply = {now, tonumber(time[2]), 0}
 local filled = 3
 local readonly = false
@@ -313,7 +328,7 @@ while a <= #ARGV do
     if plain then
       -- The common case, a counter that is there and within its limit, needs no
       -- more than this.
-      answer = redis.pcall('INCRBY', KEYS[k], shape[1].cost)
+      answer = first or redis.pcall('INCRBY', KEYS[k], shape[1].cost)
     end
     if plain and type(answer) == 'number' and answer <= shape[1].limit and answer ~= shape[1].n then
       filled, k = filled + 1, k + keys

@@ -135,10 +135,19 @@ func TestBackendsAreAskedAtTheSameTime(t *testing.T) {
 	})
 }
 
+// diaries are an observer that begins a new diary with each snapshot.
+type diaries []*diary
+
+func (d *diaries) Observe(*limiter.Snapshot) limiter.Recorder {
+	*d = append(*d, &diary{})
+	return (*d)[len(*d)-1]
+}
+
 func TestDecisionsEndByTheSnapshotThatTheyBeganWith(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &gate{newClock().store(), limiter.Charge, make(chan struct{})}
-		l := start(t, limiter.Options{}, counted{"p", oneRule("before", "1", ""), store})
+		notes := &diaries{}
+		l := start(t, limiter.Options{Observer: notes}, counted{"p", oneRule("before", "1", ""), store})
 		var got result
 		go func() { got = decide(l, get("bob")) }()
 		synctest.Wait()
@@ -147,6 +156,8 @@ func TestDecisionsEndByTheSnapshotThatTheyBeganWith(t *testing.T) {
 		synctest.Wait()
 		want(t, "decision that began before", got, result{Quotas: []string{"before 0"}})
 		want(t, "decision that began after", decide(l, get("bob")), result{limiter.Denied, "after", 60, []string{"after 0!"}})
+		want(t, "notes of the snapshot before", (*notes)[0].notes, map[string]int{"before admitted": 1})
+		want(t, "notes of the snapshot after", (*notes)[1].notes, map[string]int{"after denied": 1, "refused 2": 1})
 	})
 }
 

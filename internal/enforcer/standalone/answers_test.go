@@ -17,14 +17,15 @@ import (
 // headers of a family that the policy leaves to it.
 func TestApplicationsFieldsStay(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policies.yaml")
-	write(t, path, policyText("storefront", 10, "  response: {headers: [Legacy], cors: {allowOrigins: ['https://shop.example']}}\n"))
+	write(t, path, policyText("storefront", 10, "  response: {headers: [Legacy], cors: {allowOrigins: ['https://shop.example']}}\n")+
+		backendText("default", redistest.Start(t).Addr(), ""))
 	app := application(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Access-Control-Allow-Origin", "https://elsewhere.example")
 		w.Header().Set("Access-Control-Expose-Headers", "ETag")
 		w.Header().Set("RateLimit", "theirs")
 		_, _ = io.WriteString(w, "hello")
 	})
-	r := start(t, Config{Policies: []string{path}, Redis: parse(t, Embedded), Upstream: app})
+	r := start(t, Config{Policies: []string{path}, Upstream: app})
 	for origin, exposed := range map[string]string{
 		"https://shop.example":  "ETag, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset",
 		"https://other.example": "ETag",

@@ -55,7 +55,7 @@ func TestWhatCallersSendInConfidenceIsKeptNowhere(t *testing.T) {
 	for i, key := range keys {
 		spec += fmt.Sprintf("  - {name: r%d, limit: 2, window: 366d, key: [%s]}\n", i, key)
 	}
-	breaking := func(w http.ResponseWriter, r *http.Request) {
+	breaking := func(_ http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/break" {
 			panic(http.ErrAbortHandler)
 		}

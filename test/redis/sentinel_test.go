@@ -2,7 +2,10 @@ package redis
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -40,9 +43,12 @@ func TestSentinelsChangeThePrimary(t *testing.T) {
 			if g.Primary() != third {
 				t.Errorf("the dead primary came back as the primary")
 			}
-			if n := second.Client().DBSize(t.Context()).Val(); n != 3 {
-				t.Errorf("%d keys on the replica that came back, want 3", n)
-			}
+			await(t, "the replica that came back lacks keys", func(ctx context.Context) error {
+				if n := second.Client().DBSize(ctx).Val(); n != 3 {
+					return fmt.Errorf("%d keys, want 3", n)
+				}
+				return nil
+			})
 		})
 	}
 }
@@ -60,10 +66,17 @@ func failoverClient(t *testing.T, g *Sentinels, options SentinelOptions) *redis.
 	return client
 }
 
-// set writes, again until the client has found the primary.
+// set writes, again until the client has found the primary, and until a replica has
+// it: what only a primary has is lost with it.
 func set(t *testing.T, client redis.UniversalClient, key string) {
 	t.Helper()
 	await(t, "the client does not find the primary", func(ctx context.Context) error {
-		return client.Set(ctx, key, "v", 0).Err()
+		if err := client.Set(ctx, key, "v", 0).Err(); err != nil {
+			return err
+		}
+		if n, err := client.Wait(ctx, 1, 100*time.Millisecond).Result(); err != nil || n < 1 {
+			return fmt.Errorf("%d replicas have it: %w", n, errors.Join(err, errors.New("want one")))
+		}
+		return nil
 	})
 }

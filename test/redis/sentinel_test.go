@@ -68,7 +68,7 @@ func failoverClient(t *testing.T, g *Sentinels, options SentinelOptions) *redis.
 
 // set writes, again until the client has found the primary, and until a replica has
 // it: what only a primary has is lost with it.
-func set(t *testing.T, client redis.UniversalClient, key string) {
+func set(t *testing.T, client *redis.Client, key string) {
 	t.Helper()
 	await(t, "the client does not find the primary", func(ctx context.Context) error {
 		if err := client.Set(ctx, key, "v", 0).Err(); err != nil {

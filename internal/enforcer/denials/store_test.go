@@ -199,6 +199,35 @@ func TestOtherCountersOfAKnownDenialAreUnknownAndUncharged(t *testing.T) {
 	})
 }
 
+func TestDenialsFromMemoryShowWhatIsKnownOfOtherCounters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		behind := newSpy()
+		s, other := denials.New(behind, denials.Options{}), behind
+		defer s.Close()
+		both := func() *limiter.Op { return charge(t, s, storetest.Check("second:", 2), storetest.Check("day:", 5)) }
+		both()
+		both()
+		before, _ := behind.seen()
+		both()
+		if op := both(); !op.Denied || op.Checks[1].Unknown || op.Checks[1].Over || op.Checks[1].Admitted != 2 {
+			t.Errorf("%+v", op)
+		}
+		if trips, _ := behind.seen(); trips != before+1 {
+			t.Errorf("%d trips for two denials", trips-before)
+		}
+		// What others use up meanwhile shows within a second, and counts as a denial.
+		for range 3 {
+			charge(t, other, storetest.Check("day:", 5))
+		}
+		for began := time.Now(); !both().Checks[1].Over; {
+			if time.Since(began) > 1100*time.Millisecond {
+				t.Fatal("the other counter is not asked about")
+			}
+			time.Sleep(time.Millisecond) //nolint:forbidigo // the clock of a synctest bubble
+		}
+	})
+}
+
 func TestShadowCountersThatAreOverDoNotDeny(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		behind := newSpy()

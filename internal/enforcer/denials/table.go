@@ -2,6 +2,7 @@ package denials
 
 import (
 	"hash/maphash"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +20,7 @@ const (
 	minLost = 1024
 )
 
-// table is what is known of counters that are over.
+// table is what is known of counters that are over, and of those beside them.
 type table struct {
 	seed maphash.Seed
 	// entries lets a table without any cost nothing.
@@ -44,6 +45,7 @@ type entry struct {
 	asked         time.Time // when the store told of it
 	reporting     bool      // and is being asked again
 	attempts      uint64    // denied from memory since then
+	shown         bool      // in a denial since then
 }
 
 // report is the attempts on one counter, as an operation.
@@ -73,7 +75,7 @@ func (t *table) shardOf(key string) *shard { return &t.shards[maphash.String(t.s
 
 // recall fills in a Charge or a Look if what is known decides it: a counter that
 // enforces denies, or all are Shadow counters that are over. Counters that nothing
-// is known of are Unknown then.
+// is known of are Unknown then; what others show is a second old at most.
 func (t *table) recall(op *limiter.Op) bool {
 	for i := range op.Checks {
 		op.Checks[i].Unknown = false
@@ -81,44 +83,46 @@ func (t *table) recall(op *limiter.Op) bool {
 	if t.entries.Load() == 0 {
 		return false
 	}
-	denied, known, now := false, 0, time.Now()
+	denied, over, now := false, 0, time.Now()
 	for i := range op.Checks {
 		check := &op.Checks[i]
-		check.Unknown = !t.read(now, check)
-		if !check.Unknown {
-			known++
+		if t.read(now, check); check.Over {
+			over++
 			denied = denied || !check.Shadow
 		}
 	}
-	if !denied && (known == 0 || known < len(op.Checks)) {
-		for i := range op.Checks {
-			op.Checks[i].Unknown = false
-		}
-		return false
+	if denied || over > 0 && over == len(op.Checks) {
+		op.Denied, op.Err = denied, nil
+		return true
 	}
-	op.Denied, op.Err = denied, nil
-	return true
+	for i := range op.Checks {
+		op.Checks[i].Unknown = false
+	}
+	return false
 }
 
-// read fills in a check if its counter is known to be over for it.
-func (t *table) read(now time.Time, check *limiter.Check) bool {
+// read fills in a check with what is known of its counter.
+func (t *table) read(now time.Time, check *limiter.Check) {
 	s := t.shardOf(check.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e, ok := s.entries.Get(check.Key)
-	if !ok || !e.denies(now, check) {
-		return false
+	ok = ok && e.isFor(now, check)
+	check.Unknown, check.Over = !ok, ok && e.denies(now, check)
+	if ok {
+		e.shown = true
+		check.Admitted, check.End, check.Left = e.admitted, e.ends, int64(e.over.Sub(now))
 	}
-	check.Over, check.Admitted = true, e.admitted
-	check.End, check.Left = e.ends, int64(e.over.Sub(now))
-	return true
+}
+
+// isFor tells that an entry is about a check's limit and about the window that it is
+// now.
+func (e *entry) isFor(now time.Time, check *limiter.Check) bool {
+	return e.limit == check.Limit && e.window == check.Window && now.Before(e.over)
 }
 
 // denies tells that a check is over by what is known, and that this is recent.
 func (e *entry) denies(now time.Time, check *limiter.Check) bool {
-	if e.limit != check.Limit || e.window != check.Window || !now.Before(e.over) {
-		return false
-	}
 	if now.Sub(e.asked) > trust && !e.reporting {
 		return false
 	}
@@ -132,7 +136,7 @@ func costOf(check *limiter.Check) uint64 { return min(max(check.Cost, 1), uint64
 func (t *table) count(op *limiter.Op) {
 	for i := range op.Checks {
 		check := &op.Checks[i]
-		if check.Unknown {
+		if check.Unknown || !check.Over {
 			continue
 		}
 		s := t.shardOf(check.Key)
@@ -144,14 +148,18 @@ func (t *table) count(op *limiter.Op) {
 	}
 }
 
-// learn takes over what the store said.
+// learn takes over what the store said of a request that is over somewhere: also of
+// its other counters, so that a denial from memory can show them.
 func (t *table) learn(op *limiter.Op) {
-	for i := range op.Checks {
-		switch check := &op.Checks[i]; {
-		case op.Kind == limiter.Refund:
-			t.forget(check.Key)
-		case check.Over && op.Kind == limiter.Charge:
-			t.put(time.Now(), check)
+	over := func(c limiter.Check) bool { return c.Over }
+	switch {
+	case op.Kind == limiter.Refund:
+		for i := range op.Checks {
+			t.forget(op.Checks[i].Key)
+		}
+	case op.Kind == limiter.Charge && slices.ContainsFunc(op.Checks, over):
+		for i := range op.Checks {
+			t.put(time.Now(), &op.Checks[i])
 		}
 	}
 }
@@ -196,13 +204,16 @@ func (t *table) take() (reports []report) {
 		for _, key := range s.entries.Keys() {
 			e, _ := s.entries.Peek(key)
 			switch {
-			case !now.Before(e.over), e.attempts == 0 && now.Sub(e.asked) > trust:
+			case !now.Before(e.over), e.attempts == 0 && !e.shown && now.Sub(e.asked) > trust:
 				e.attempts = 0
 				s.entries.Remove(key)
 				t.entries.Add(-1)
 			case e.attempts > 0:
 				reports = append(reports, e.report(key))
-				e.attempts, e.reporting = 0, true
+				e.attempts, e.reporting, e.shown = 0, true, false
+			case e.shown:
+				reports = append(reports, e.question(key))
+				e.shown = false
 			}
 		}
 		reports = append(reports, s.lost...)
@@ -215,6 +226,13 @@ func (t *table) take() (reports []report) {
 func (e *entry) report(key string) report {
 	return report{end: e.ends, op: limiter.Op{Kind: limiter.Record, Checks: []limiter.Check{
 		{Key: key, Limit: e.limit, Window: e.window, Cost: e.attempts},
+	}}}
+}
+
+// question asks what has become of a counter that was shown.
+func (e *entry) question(key string) report {
+	return report{end: e.ends, op: limiter.Op{Kind: limiter.Look, Checks: []limiter.Check{
+		{Key: key, Limit: e.limit, Window: e.window, Cost: 1},
 	}}}
 }
 
@@ -233,7 +251,7 @@ func (t *table) settle(r *report) (again bool) {
 	switch {
 	case r.op.Err == nil:
 		e.admitted, e.asked = check.Admitted, time.Now()
-	case !limiter.MayHaveHappened(r.op.Err):
+	case r.op.Kind == limiter.Record && !limiter.MayHaveHappened(r.op.Err):
 		e.attempts += check.Cost
 		return true
 	}

@@ -3,6 +3,9 @@
 package faults
 
 import (
+	"context"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -38,7 +41,8 @@ func TestCluster(t *testing.T) {
 			c.KillMaster(c.Masters()[0])
 			return nil
 		})},
-		{fault: "a master hangs", begin: cluster(without, func(c *redistest.Cluster) func() {
+		{fault: "a master hangs and the others go on", begin: oneHangs},
+		{fault: "a master hangs and the Cluster gives up", begin: cluster(without, func(c *redistest.Cluster) func() {
 			master := c.Masters()[0]
 			master.Pause()
 			return func() {
@@ -52,15 +56,61 @@ func TestCluster(t *testing.T) {
 	})
 }
 
+// oneHangs begins a trial with a Cluster that serves what slots it can.
+func oneHangs(t *testing.T) *site {
+	options := redistest.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}}
+	c := redistest.StartCluster(t, options)
+	s := siteOf(t, c)
+	master := c.Masters()[0]
+	isOn := map[string]bool{}
+	for _, client := range addresses() {
+		isOn[client.String()] = c.MasterOf("{"+client.String()+"}") == master
+	}
+	s.spares = func(client string) bool { return !isOn[client] }
+	s.strike = func() func() {
+		master.Pause()
+		return func() {
+			master.Resume()
+			c.AwaitSettled()
+		}
+	}
+	return s
+}
+
 // cluster begins a trial with a Redis Cluster.
 func cluster(options redistest.ClusterOptions, strike func(*redistest.Cluster) func()) func(*testing.T) *site {
 	return func(t *testing.T) *site {
 		c := redistest.StartCluster(t, options)
-		return &site{
-			servers:  len(c.Nodes()) + 1,
-			config:   redisstore.Config{Mode: v1alpha1.RedisCluster, Addresses: c.Addresses()},
-			strike:   func() func() { return strike(c) },
-			counters: func() map[string]int64 { return countersOf(t, c.Masters()...) },
+		s := siteOf(t, c)
+		s.strike = func() func() { return strike(c) }
+		return s
+	}
+}
+
+func siteOf(t *testing.T, c *redistest.Cluster) *site {
+	return &site{
+		servers:   len(c.Nodes()) + 1,
+		config:    redisstore.Config{Mode: v1alpha1.RedisCluster, Addresses: c.Addresses()},
+		counters:  func() map[string]int64 { return countersOf(t, c.Masters()...) },
+		redirects: func() int64 { return errorsOf(t, c.Nodes(), "MOVED", "ASK") },
+	}
+}
+
+// errorsOf is how often running servers have answered with errors of some kinds.
+func errorsOf(t *testing.T, servers []*redistest.Server, kinds ...string) (total int64) {
+	t.Helper()
+	for _, s := range servers {
+		if !s.IsRunning() {
+			continue
+		}
+		info, err := s.Info(context.Background(), "errorstats")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, kind := range kinds {
+			n, _ := strconv.ParseInt(strings.TrimPrefix(info["errorstat_"+kind], "count="), 10, 64)
+			total += n
 		}
 	}
+	return total
 }

@@ -38,7 +38,13 @@ type enforcer struct {
 
 func newEnforcer(t *testing.T, config redisstore.Config, mode v1alpha1.FailureMode) *enforcer {
 	t.Helper()
-	decoded, err := policy.DecodePolicy(fmt.Appendf(nil, manifest, mode, loadLimit, exactLimit))
+	return enforce(t, config, fmt.Sprintf(manifest, mode, loadLimit, exactLimit), mode, budget)
+}
+
+// enforce starts an enforcer of one policy, whose decisions may take that long.
+func enforce(t *testing.T, config redisstore.Config, text string, mode v1alpha1.FailureMode, budget time.Duration) *enforcer {
+	t.Helper()
+	decoded, err := policy.DecodePolicy([]byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}

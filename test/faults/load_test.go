@@ -9,7 +9,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
@@ -63,14 +62,21 @@ func start(e *enforcer, w *witness) *load {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &load{enforcer: e, witness: w, cancel: cancel}
 	w.look(l.at)
-	address := netip.MustParseAddr("192.0.2.1")
-	for i := range l.clients {
+	for i, address := range addresses() {
 		c := &l.clients[i]
 		c.address, c.remaining = address, loadLimit
-		address = address.Next()
 		l.running.Go(func() { l.send(ctx, c, time.Duration(i)*pace/clients) })
 	}
 	return l
+}
+
+// addresses are the clients'.
+func addresses() (list [clients]netip.Addr) {
+	next := netip.MustParseAddr("192.0.2.1")
+	for i := range list {
+		list[i], next = next, next.Next()
+	}
+	return list
 }
 
 func (l *load) enter(p phase) { l.phase.Store(int32(p)) }
@@ -142,50 +148,6 @@ func (l *load) took() (all []time.Duration) {
 	}
 	slices.Sort(all)
 	return all
-}
-
-// judgeSpeed allows for what the machine itself was late.
-func (l *load) judgeSpeed(t *testing.T) {
-	t.Helper()
-	took := l.took()
-	if len(took) == 0 {
-		t.Error("the fault was over before a request came")
-		return
-	}
-	allowed := budget + grace + l.witness.worst(struck, mended)
-	if p99 := took[len(took)*99/100]; p99 > allowed {
-		t.Errorf("1 of 100 decisions takes %v or more, where %v is allowed", p99, allowed)
-	}
-}
-
-func (l *load) judgeOutcomes(t *testing.T, tr trial) {
-	t.Helper()
-	for i := range l.clients {
-		if wrong := l.clients[i].wrong; wrong != "" {
-			t.Errorf("client %s got %s", l.clients[i].address, wrong)
-			break
-		}
-	}
-	if _, failed := l.sum(struck); tr.hurts == someFail && failed == 0 {
-		t.Error("no decision fails, so there was no fault")
-	}
-	if tr.hurts == noneFail {
-		l.mustNotFail(t, struck, "that the fault should not touch")
-	}
-	l.mustNotFail(t, healthy, "after they were exact again")
-}
-
-// mustNotFail excuses a machine that stood still for half a budget.
-func (l *load) mustNotFail(t *testing.T, p phase, which string) {
-	t.Helper()
-	_, failed := l.sum(p)
-	switch {
-	case failed == 0:
-	case l.witness.worst(p) > budget/2:
-		t.Logf("%d decisions fail %s; the machine stood still for a moment", failed, which)
-	default:
-		t.Errorf("%d decisions fail %s", failed, which)
-	}
 }
 
 func (l *load) summary() string {

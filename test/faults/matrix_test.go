@@ -58,6 +58,12 @@ type site struct {
 	// delivered is how many requests have reached the servers so far. It is nil
 	// where nothing looks.
 	delivered func() int64
+	// spares tells whose decisions the fault must not touch. It is nil where all
+	// may be touched.
+	spares func(client string) bool
+	// redirects is how often the servers have sent somebody elsewhere so far. It
+	// is nil where nobody does.
+	redirects func() int64
 }
 
 // run goes through all trials of a topology with both failure modes.
@@ -90,12 +96,22 @@ func (tr trial) run(t *testing.T, mode v1alpha1.FailureMode) {
 	l.enter(mended)
 	healed := e.awaitExact(t)
 	l.enter(healthy)
+	redirected := s.countRedirects()
 	l.goOn(calm)
 	l.stop()
+	redirected = s.countRedirects() - redirected
 
 	l.judgeSpeed(t)
-	l.judgeOutcomes(t, tr)
+	l.judgeOutcomes(t, tr, s)
+	l.judgeRedirects(t, redirected)
 	l.judgeBooks(t, tr, s, begun)
 	t.Logf("%s; exact %v after the fault", l.summary(), healed.Round(time.Millisecond))
 	before.compare(t, s.servers)
+}
+
+func (s *site) countRedirects() int64 {
+	if s.redirects == nil {
+		return 0
+	}
+	return s.redirects()
 }

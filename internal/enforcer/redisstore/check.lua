@@ -98,6 +98,17 @@ local function denied_of(c, attempts)
   return math.max(0, math.min(n, attempts))
 end
 
+-- What a counter holds: attempts, and how many of them were denied.
+local function state(c)
+  local attempts, err = read(c.key)
+  if err then
+    return nil, nil, err
+  end
+  local denied
+  denied, err = denied_of(c, attempts)
+  return attempts, denied, err
+end
+
 -- Gives a counter an expiry if it has none.
 local function repair(c, s)
   if redis.call('TTL', c.key) == -1 then
@@ -109,11 +120,7 @@ end
 -- Takes up a check whose cost is more than any limit: it is over, and not counted,
 -- since numbers would no longer be exact.
 local function beyond(c)
-  local attempts, err = read(c.key)
-  local denied
-  if not err then
-    denied, err = denied_of(c, attempts)
-  end
+  local attempts, denied, err = state(c)
   if err then
     return err
   end
@@ -246,11 +253,7 @@ end
 local function look(checks, shape)
   for i, c in ipairs(checks) do
     local s = shape[i]
-    local attempts, err = read(c.key)
-    local denied
-    if not err then
-      denied, err = denied_of(c, attempts)
-    end
+    local attempts, denied, err = state(c)
     if err then
       return err
     end

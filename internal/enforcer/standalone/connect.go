@@ -1,64 +1,37 @@
 package standalone
 
 import (
-	"crypto/tls"
-	"crypto/x509"
-	"strings"
-
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/enforcer/backends"
 	"github.com/weir-dev/weir/internal/enforcer/filesource"
 	"github.com/weir-dev/weir/internal/policy"
 )
 
 // connect gathers what a backend and the Secrets that it names say. It returns
 // nil after reporting what is missing.
-func (r *resolver) connect(b *filesource.Backend, secret string) *target {
+func (r *resolver) connect(b *filesource.Backend, secret string) *backends.Target {
 	known := len(r.problems)
-	t := newTarget(policy.Name{Namespace: b.Namespace, Name: b.Name})
-	t.config.Mode = b.Spec.Mode
-	for _, address := range b.Spec.Addresses {
-		t.config.Addresses = append(t.config.Addresses, string(address))
-	}
-	t.keyPrefix = b.Spec.KeyPrefix
-	if b.Spec.Database != nil {
-		t.config.Database = int(*b.Spec.Database)
-	}
-	if b.Spec.PoolSize != nil {
-		t.config.PoolSize = int(*b.Spec.PoolSize)
-	}
-	t.setTimeouts(b.Spec.Timeouts)
+	var secrets backends.Secrets
 	if secret != "" {
-		t.config.Username, t.config.Password = r.credentials(b, secretFieldOf(b.RedisBackend, secret), secret)
+		secrets.Login = r.credentials(b, secretFieldOf(b.RedisBackend, secret), secret)
 	}
-	if s := b.Spec.Sentinel; s != nil {
-		t.config.Sentinel.Master = s.MasterName
-		if ref := s.CredentialsSecretRef; ref != nil {
-			t.config.Sentinel.Username, t.config.Sentinel.Password = r.credentials(b, "spec.sentinel.credentialsSecretRef", ref.Name)
-		}
+	if s := b.Spec.Sentinel; s != nil && s.CredentialsSecretRef != nil {
+		secrets.Sentinel = r.credentials(b, "spec.sentinel.credentialsSecretRef", s.CredentialsSecretRef.Name)
 	}
 	if ref := b.Spec.HashKeySecretRef; ref != nil {
-		t.hashKey = r.values(b, "spec.hashKeySecretRef", ref.Name, "key")["key"]
+		secrets.HashKey = r.values(b, "spec.hashKeySecretRef", ref.Name, "key")["key"]
 	}
 	if b.Spec.TLS != nil {
-		r.secure(t, b)
+		secrets.TLS = r.material(b)
+	}
+	t, faults := backends.Of(policy.Name{Namespace: b.Namespace, Name: b.Name}, &b.Spec, secrets)
+	for _, fault := range faults {
+		r.report(b.Source, fault.Field, "%s", fault.Message)
 	}
 	if len(r.problems) > known {
 		return nil
 	}
 	return t
-}
-
-// setTimeouts takes over what validation has passed.
-func (t *target) setTimeouts(timeouts *v1alpha1.RedisTimeouts) {
-	if timeouts == nil {
-		return
-	}
-	if dial, err := policy.ParseTimeout(timeouts.Dial); err == nil {
-		t.config.DialTimeout = dial
-	}
-	if decision, err := policy.ParseTimeout(timeouts.Decision); err == nil {
-		t.budget, t.config.Timeout = decision, decision
-	}
 }
 
 // secretFieldOf is where a backend names its login.
@@ -69,10 +42,10 @@ func secretFieldOf(b *v1alpha1.RedisBackend, secret string) string {
 	return "spec.namespaceCredentials"
 }
 
-// credentials returns the user of a Secret, who may have no name, and the password.
-func (r *resolver) credentials(b *filesource.Backend, field, secret string) (username, password string) {
+// credentials returns the user of a Secret.
+func (r *resolver) credentials(b *filesource.Backend, field, secret string) backends.Login {
 	values := r.values(b, field, secret, "password")
-	return string(values["username"]), string(values["password"])
+	return backends.Login{Username: string(values["username"]), Password: string(values["password"])}
 }
 
 // values returns a Secret's values, or reports that it or one of the keys is not
@@ -96,28 +69,14 @@ func (r *resolver) valuesOf(b *filesource.Backend, field, kind string, from map[
 	return data.Values
 }
 
-// secure sets up TLS. Every server's certificate is verified: where the backend
-// gives no name, against the host that is dialled.
-func (r *resolver) secure(t *target, b *filesource.Backend) {
-	spec := b.Spec.TLS
-	t.config.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: spec.ServerName}
-	ca := r.authorities(b)
-	if ca != nil {
-		t.config.TLS.RootCAs = x509.NewCertPool()
-		if !t.config.TLS.RootCAs.AppendCertsFromPEM(ca) {
-			r.report(b.Source, "spec.tls", "ca.crt holds no certificate in PEM form, which begins with -----BEGIN CERTIFICATE-----")
-		}
+// material gathers what TLS needs.
+func (r *resolver) material(b *filesource.Backend) backends.Material {
+	m := backends.Material{CA: r.authorities(b)}
+	if ref := b.Spec.TLS.CertSecretRef; ref != nil {
+		own := r.values(b, "spec.tls.certSecretRef", ref.Name, "tls.crt", "tls.key")
+		m.Certificate, m.Key = own["tls.crt"], own["tls.key"]
 	}
-	var own map[string][]byte
-	if ref := spec.CertSecretRef; ref != nil {
-		own = r.values(b, "spec.tls.certSecretRef", ref.Name, "tls.crt", "tls.key")
-		pair, err := tls.X509KeyPair(own["tls.crt"], own["tls.key"])
-		if own != nil && err != nil {
-			r.report(b.Source, "spec.tls.certSecretRef", "tls.crt and tls.key of Secret %s/%s are no certificate and its key in PEM form", b.Namespace, ref.Name)
-		}
-		t.config.TLS.Certificates = []tls.Certificate{pair}
-	}
-	t.material = strings.Join([]string{spec.ServerName, string(ca), string(own["tls.crt"]), string(own["tls.key"])}, "\x00")
+	return m
 }
 
 // authorities returns the certificates that the server's must go back to, nil for

@@ -2,7 +2,7 @@
 // is enforced, keeps a Limiter up to date while they change, and serves a proxy
 // and the admin pages.
 //
-//	files ─filesource─► objects ─resolve─► policies and targets ─stores─► Snapshot ─► Limiter
+//	files ─filesource─► objects ─resolve─► policies and targets ─enforcement─► Limiter
 //
 // It decides which backend a policy counts in and whether it may; how requests
 // are decided and answered is not its business.
@@ -12,9 +12,5 @@
 //   - A set of files is taken as a whole or not at all. While something is wrong
 //     with it, the last good set stays in force; so it does while the files are
 //     out of reach.
-//   - A backend that an edit leaves as it was keeps its connections. No counter is
-//     touched by an edit.
-//   - A store is closed when nothing uses it any more, decisions under way
-//     included.
 //   - Passwords and keys are in no log line, message, page or metric.
 package standalone

@@ -46,7 +46,7 @@ func Logins(o *filesource.Objects) ([]Login, filesource.Problems) {
 				continue
 			}
 			namespaces := slices.Sorted(maps.Keys(users[secret]))
-			logins = append(logins, Login{name, secret, b.Source, t.config, redisstore.Probe{KeyPrefix: t.keyPrefix, Namespaces: namespaces}})
+			logins = append(logins, Login{name, secret, b.Source, t.Config, redisstore.Probe{KeyPrefix: t.KeyPrefix, Namespaces: namespaces}})
 		}
 	}
 	return logins, r.problems

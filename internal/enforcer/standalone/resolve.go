@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/enforcer/backends"
 	"github.com/weir-dev/weir/internal/enforcer/filesource"
 	"github.com/weir-dev/weir/internal/policy"
 )
@@ -21,7 +22,7 @@ type resolver struct {
 	problems filesource.Problems
 	// targets by backend and the Secret that it is logged in to with. nil where
 	// problems say why there is none.
-	targets map[login]*target
+	targets map[login]*backends.Target
 }
 
 // login tells the targets of one backend apart.
@@ -32,9 +33,9 @@ type login struct {
 
 // resolve returns the targets by the policies' place in o.Policies. They are
 // complete only without problems.
-func resolve(o *filesource.Objects) ([]*target, filesource.Problems) {
-	r := &resolver{Objects: o, targets: map[login]*target{}}
-	targets := make([]*target, len(o.Policies))
+func resolve(o *filesource.Objects) ([]*backends.Target, filesource.Problems) {
+	r := &resolver{Objects: o, targets: map[login]*backends.Target{}}
+	targets := make([]*backends.Target, len(o.Policies))
 	for i := range o.Policies {
 		targets[i] = r.targetOf(&o.Policies[i])
 	}
@@ -51,7 +52,7 @@ func (r *resolver) report(source filesource.Source, field, format string, args .
 	r.problems = append(r.problems, source.At(field, fmt.Sprintf(format, args...)))
 }
 
-func (r *resolver) targetOf(p *filesource.Policy) *target {
+func (r *resolver) targetOf(p *filesource.Policy) *backends.Target {
 	name := backendOf(p)
 	b, ok := r.Backends[name]
 	switch {

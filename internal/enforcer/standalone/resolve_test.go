@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/enforcer/backends"
 	"github.com/weir-dev/weir/internal/enforcer/filesource"
 	"github.com/weir-dev/weir/internal/enforcer/redisstore"
 )
@@ -151,16 +152,16 @@ spec:
 		t.Fatal(err)
 	}
 	got := targets[0]
-	c := got.config
+	c := got.Config
 	if c.Addresses[0] != "[::1]:6380" || c.Database != 3 || c.PoolSize != 5 || c.DialTimeout != 2*time.Second || c.Timeout != 20*time.Millisecond ||
-		c.Username != "weir" || c.Password != "pass" || got.budget != 20*time.Millisecond || got.keyPrefix != "prod" || string(got.hashKey) != "hash" {
+		c.Username != "weir" || c.Password != "pass" || got.Budget != 20*time.Millisecond || got.KeyPrefix != "prod" || string(got.HashKey) != "hash" {
 		t.Errorf("the target is %+v", got)
 	}
 	if c.Mode != v1alpha1.RedisStandalone || c.TLS.ServerName != "" || c.TLS.RootCAs == nil || len(c.TLS.Certificates) != 1 || c.TLS.InsecureSkipVerify {
 		t.Errorf("TLS is %+v", c.TLS)
 	}
 	same, _ := resolve(objects(t, text+"# a comment\n"))
-	if same[0].identity() != got.identity() {
+	if same[0].Identity() != got.Identity() {
 		t.Error("a comment makes it another target")
 	}
 	for reason, change := range map[string][2]string{
@@ -170,7 +171,7 @@ spec:
 		"another name of the server": {"tls: {", "tls: {serverName: redis, "},
 	} {
 		other, _ := resolve(objects(t, strings.Replace(text, change[0], change[1], 1)))
-		if other[0].identity() == got.identity() {
+		if other[0].Identity() == got.Identity() {
 			t.Errorf("%s does not make it another target", reason)
 		}
 	}
@@ -204,12 +205,12 @@ spec:
 		Mode: v1alpha1.RedisSentinel, Addresses: []string{"a:26379", "b:26379"}, Database: 2,
 		Sentinel: redisstore.Sentinel{Master: "main", Username: "watcher", Password: "watch"},
 		Username: "weir", Password: "data",
-		DialTimeout: defaultDialTimeout, Timeout: defaultBudget, PoolSize: defaultPoolSize,
+		DialTimeout: time.Second, Timeout: 50 * time.Millisecond, PoolSize: 16,
 	}
-	if got.config.TLS == nil || got.config.TLS.ServerName != "redis.example.com" {
-		t.Errorf("TLS is %+v", got.config.TLS)
+	if got.Config.TLS == nil || got.Config.TLS.ServerName != "redis.example.com" {
+		t.Errorf("TLS is %+v", got.Config.TLS)
 	}
-	if diff := cmp.Diff(want, got.config, cmpopts.IgnoreFields(redisstore.Config{}, "TLS")); diff != "" {
+	if diff := cmp.Diff(want, got.Config, cmpopts.IgnoreFields(redisstore.Config{}, "TLS")); diff != "" {
 		t.Error(diff)
 	}
 	for reason, change := range map[string][2]string{
@@ -219,7 +220,7 @@ spec:
 		"one Sentinel more":            {`"b:26379"`, `"b:26379", "c:26379"`},
 		"the Sentinels as the servers": {"mode: Sentinel\n  addresses: [\"a:26379\", \"b:26379\"]\n  database: 2\n  sentinel: {masterName: main, credentialsSecretRef: {name: watchers}}", "mode: Cluster\n  addresses: [\"a:26379\", \"b:26379\"]"},
 	} {
-		if onlyTarget(t, strings.Replace(text, change[0], change[1], 1)).identity() == got.identity() {
+		if onlyTarget(t, strings.Replace(text, change[0], change[1], 1)).Identity() == got.Identity() {
 			t.Errorf("%s does not make it another target", reason)
 		}
 	}
@@ -228,14 +229,14 @@ spec:
 func TestTargetOfACluster(t *testing.T) {
 	text := policyText("storefront", 1, "") + strings.Replace(
 		backendText("default", "a:6379", ""), `mode: Standalone`, `mode: Cluster`, 1)
-	got := onlyTarget(t, strings.Replace(text, `"a:6379"`, `"a:6379", "b:6379"`, 1)).config
+	got := onlyTarget(t, strings.Replace(text, `"a:6379"`, `"a:6379", "b:6379"`, 1)).Config
 	if got.Mode != v1alpha1.RedisCluster || !slices.Equal(got.Addresses, []string{"a:6379", "b:6379"}) {
 		t.Errorf("the target is %+v", got)
 	}
 }
 
 // onlyTarget is the target of files with one policy.
-func onlyTarget(t *testing.T, text string) *target {
+func onlyTarget(t *testing.T, text string) *backends.Target {
 	t.Helper()
 	targets, problems := resolve(objects(t, text))
 	if err := problems.Err(); err != nil {
@@ -272,7 +273,7 @@ func TestParseRedis(t *testing.T) {
 		"redis://host:1/":                     "host:1 0   false",
 	} {
 		t.Run(text, func(t *testing.T) {
-			c := parse(t, text).target.config
+			c := parse(t, text).target.Config
 			if got := strings.Join([]string{c.Addresses[0], string('0' + rune(c.Database)), c.Username, c.Password, map[bool]string{true: "true", false: "false"}[c.TLS != nil]}, " "); got != want {
 				t.Errorf("got %q, want %q", got, want)
 			}

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/weir-dev/weir/api/v1alpha1"
+	"github.com/weir-dev/weir/internal/enforcer/enforcement"
 	"github.com/weir-dev/weir/internal/enforcer/failurelog"
 	"github.com/weir-dev/weir/internal/enforcer/filesource"
 	"github.com/weir-dev/weir/internal/enforcer/limiter"
@@ -48,8 +49,9 @@ type Config struct {
 // Server is a proxy that limits, and its admin pages.
 type Server struct {
 	config   Config
-	files    []filesource.File
-	enforced *enforcement
+	read     []filesource.File
+	files    *files
+	enforced *enforcement.Enforcement
 	embedded *embedded
 	proxy    *proxy.Server
 	admin    *http.Server
@@ -64,17 +66,12 @@ func New(ctx context.Context, config Config) (_ *Server, err error) {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m := metrics.New(registry)
-	s := &Server{config: config, enforced: &enforcement{
-		paths:   config.Policies,
-		address: config.ClientAddress,
-		logger:  config.Logger,
-		metrics: m,
-		limiter: limiter.New(limiter.Options{
-			Observer: failurelog.New(m, config.Logger, time.Now), Fallback: memstore.New(time.Now, 0),
-		}),
-		stores: newStores(m.Backend),
-		warned: map[string]bool{},
-	}}
+	s := &Server{config: config, enforced: enforcement.New(enforcement.Options{
+		ClientAddress: config.ClientAddress,
+		Limiter:       limiter.Options{Observer: failurelog.New(m, config.Logger, time.Now), Fallback: memstore.New(time.Now, 0)},
+		Observe:       m.Backend,
+	})}
+	s.files = &files{paths: config.Policies, logger: config.Logger, metrics: m, enforced: s.enforced, warned: map[string]bool{}}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -83,15 +80,15 @@ func New(ctx context.Context, config Config) (_ *Server, err error) {
 	if err := s.override(); err != nil {
 		return nil, err
 	}
-	if s.files, err = filesource.Read(config.Policies...); err != nil {
+	if s.read, err = filesource.Read(config.Policies...); err != nil {
 		return nil, err
 	}
-	if err := s.enforced.take(s.files); err != nil {
+	if err := s.files.take(s.read); err != nil {
 		return nil, err
 	}
 	m.Reloaded(true)
 	s.proxy, err = proxy.New(proxy.Config{
-		Upstream: config.Upstream, Decider: s.enforced.limiter, Trusts: s.enforced.trusts, Logger: config.Logger, Observer: m.Proxy(),
+		Upstream: config.Upstream, Decider: s.enforced.Decider(), Trusts: s.enforced.Trusts, Logger: config.Logger, Observer: m.Proxy(),
 	})
 	if err != nil {
 		return nil, err
@@ -110,12 +107,12 @@ func (s *Server) override() (err error) {
 	switch redis := s.config.Redis; {
 	case redis == nil:
 	case !redis.embedded:
-		s.enforced.override = redis.target
+		s.files.override = redis.target
 	default:
 		if s.embedded, err = startEmbedded(); err != nil {
 			return err
 		}
-		s.enforced.override = embeddedTarget(s.embedded.redis.Addr())
+		s.files.override = embeddedTarget(s.embedded.redis.Addr())
 	}
 	return nil
 }
@@ -144,7 +141,7 @@ func (s *Server) Run(ctx context.Context) error {
 	work, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var background sync.WaitGroup
 	if s.config.Watch {
-		background.Go(func() { s.enforced.follow(work, s.files) })
+		background.Go(func() { s.files.follow(work, s.read) })
 	}
 	if s.embedded != nil {
 		background.Go(func() { s.embedded.age(work) })
@@ -186,8 +183,7 @@ func (s *Server) close() {
 			_ = l.Close()
 		}
 	}
-	s.enforced.limiter.Close()
-	s.enforced.stores.close()
+	s.enforced.Close()
 	if s.embedded != nil {
 		s.embedded.redis.Close()
 	}
@@ -199,13 +195,13 @@ func (s *Server) announce() {
 	switch {
 	case s.embedded != nil:
 		logger.Warn("counters live in this process only and are lost when it ends (--redis embedded)", "redis", s.embedded.redis.Addr())
-	case s.enforced.override != nil:
-		logger.Info("all policies count in one redis, whatever their redisRef (--redis)", "redis", s.enforced.override.config.Addresses[0])
+	case s.files.override != nil:
+		logger.Info("all policies count in one redis, whatever their redisRef (--redis)", "redis", s.files.override.Config.Addresses[0])
 	}
-	if policies := s.enforced.current.Load().set.Policies(); len(policies) == 0 {
+	if s.enforced.Policies() == 0 {
 		logger.Warn("there is no policy: every request passes")
 	} else {
-		logger.Info("policies are in force", s.enforced.summary()...)
+		logger.Info("policies are in force", s.enforced.Summary()...)
 	}
 	logger.Info("listening", "listen", s.Addr(), "admin", s.AdminAddr(), "upstream", s.config.Upstream.Redacted())
 }

@@ -22,7 +22,7 @@ func TestQuickstart(t *testing.T) {
 	// The sample counts in its own backend; the number of the port is all that
 	// differs.
 	override := parse(t, "redis://"+redis.Addr())
-	override.target.budget, override.target.config.Timeout = 5*time.Second, 5*time.Second
+	override.target.Budget, override.target.Config.Timeout = 5*time.Second, 5*time.Second
 	r := start(t, Config{Policies: []string{"../../../config/samples/quickstart"}, Redis: override})
 	window := func() int64 { return redis.Client().Time(t.Context()).Val().Unix() / 60 }
 

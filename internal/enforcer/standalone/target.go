@@ -1,7 +1,6 @@
 package standalone
 
 import (
-	"crypto/sha256"
 	"crypto/tls"
 	"fmt"
 	"net"
@@ -11,48 +10,25 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-dev/weir/internal/enforcer/redisstore"
+	"github.com/weir-dev/weir/internal/enforcer/backends"
 	"github.com/weir-dev/weir/internal/policy"
 )
 
 // Embedded is the Redis in this process, as --redis names it.
 const Embedded = "embedded"
 
-// What absent fields of a RedisBackend mean.
 const (
-	defaultBackend     = "default"
-	defaultDialTimeout = time.Second
-	defaultBudget      = 50 * time.Millisecond
-	defaultPoolSize    = 16
-	defaultRedisPort   = "6379"
+	// defaultBackend is the name of the RedisBackend of policies without redisRef.
+	defaultBackend   = "default"
+	defaultRedisPort = "6379"
 )
-
-// target is a backend as the policies of one namespace use it: where it is, how
-// to log in there, and what it means for keys.
-type target struct {
-	name      policy.Name
-	config    redisstore.Config
-	budget    time.Duration
-	keyPrefix string
-	hashKey   []byte
-	// material is what config.TLS was made of.
-	material string
-}
-
-// identity is equal for targets that can share connections. Secrets are in it as
-// a digest only.
-func (t *target) identity() [sha256.Size]byte {
-	c := t.config
-	return sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %d %q %q %t %q %d %d %d", t.name, c.Mode, c.Addresses, c.Sentinel, c.Database,
-		c.Username, c.Password, c.TLS != nil, t.material, c.DialTimeout, t.budget, c.PoolSize))
-}
 
 const redisForm = "write redis://host:port, redis://user:password@host:port/database, rediss:// for TLS, or embedded"
 
 // Redis is where --redis sends all policies, whatever their redisRef.
 type Redis struct {
 	embedded bool
-	target   *target
+	target   *backends.Target
 }
 
 // ParseRedis reads a URL, or Embedded. The error never shows the text: there may
@@ -70,7 +46,7 @@ func ParseRedis(text string) (*Redis, error) {
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return nil, fmt.Errorf("remove what follows the database: %s; for more settings write a RedisBackend", redisForm)
 	}
-	t := newTarget(policy.Name{Namespace: "flags", Name: "redis"})
+	t := backends.New(policy.Name{Namespace: "flags", Name: "redis"})
 	port := u.Port()
 	if port == "" {
 		port = defaultRedisPort
@@ -78,28 +54,20 @@ func ParseRedis(text string) (*Redis, error) {
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
 		return nil, fmt.Errorf("a port is a number from 1 to 65535: %s", redisForm)
 	}
-	t.config.Addresses = []string{net.JoinHostPort(u.Hostname(), port)}
+	t.Config.Addresses = []string{net.JoinHostPort(u.Hostname(), port)}
 	if u.User != nil {
-		t.config.Username = u.User.Username()
-		t.config.Password, _ = u.User.Password()
+		t.Config.Username = u.User.Username()
+		t.Config.Password, _ = u.User.Password()
 	}
 	if database := strings.TrimPrefix(u.Path, "/"); database != "" {
-		if t.config.Database, err = strconv.Atoi(database); err != nil || t.config.Database < 0 {
+		if t.Config.Database, err = strconv.Atoi(database); err != nil || t.Config.Database < 0 {
 			return nil, fmt.Errorf("a database is a number, 0 or more: %s", redisForm)
 		}
 	}
 	if u.Scheme == "rediss" {
-		t.config.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
+		t.Config.TLS = &tls.Config{MinVersion: tls.VersionTLS12}
 	}
 	return &Redis{target: t}, nil
-}
-
-func newTarget(name policy.Name) *target {
-	return &target{
-		name:   name,
-		budget: defaultBudget,
-		config: redisstore.Config{DialTimeout: defaultDialTimeout, Timeout: defaultBudget, PoolSize: defaultPoolSize},
-	}
 }
 
 // embeddedBudget is more than a real Redis is given: what is slow then is this
@@ -107,10 +75,10 @@ func newTarget(name policy.Name) *target {
 const embeddedBudget = time.Second
 
 // embeddedTarget is the target of a Redis in this process.
-func embeddedTarget(address string) *target {
-	t := newTarget(policy.Name{Namespace: "flags", Name: Embedded})
-	t.budget, t.config.Timeout = embeddedBudget, embeddedBudget
-	t.config.Addresses = []string{address}
+func embeddedTarget(address string) *backends.Target {
+	t := backends.New(policy.Name{Namespace: "flags", Name: Embedded})
+	t.Budget, t.Config.Timeout = embeddedBudget, embeddedBudget
+	t.Config.Addresses = []string{address}
 	return t
 }
 

@@ -1,4 +1,4 @@
-package standalone
+package backends
 
 import (
 	"crypto/sha256"
@@ -17,8 +17,9 @@ import (
 // decision that began before and the refunds that it leaves behind.
 const lingering = 15 * time.Second
 
-// stores are the open stores, one for each identity of a target.
-type stores struct {
+// Stores are the open stores, one for each identity of a target. It is safe for
+// concurrent use.
+type Stores struct {
 	observe func(policy.Name) redisstore.Observer
 
 	mu      sync.Mutex
@@ -40,13 +41,14 @@ func (o *opened) close() {
 	_ = o.store.Close()
 }
 
-func newStores(observe func(policy.Name) redisstore.Observer) *stores {
-	return &stores{observe: observe, open: map[[sha256.Size]byte]*opened{}, leaving: map[*opened]*time.Timer{}}
+// NewStores returns no stores yet. observe makes the observer of a backend's store.
+func NewStores(observe func(policy.Name) redisstore.Observer) *Stores {
+	return &Stores{observe: observe, open: map[[sha256.Size]byte]*opened{}, leaving: map[*opened]*time.Timer{}}
 }
 
-// backends returns the backends of targets, nil where there is no target. Those
+// Backends returns the backends of targets, nil where there is no target. Those
 // that are open already are the same as before.
-func (s *stores) backends(targets []*target) ([]*limiter.Backend, error) {
+func (s *Stores) Backends(targets []*Target) ([]*limiter.Backend, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	backends := make([]*limiter.Backend, len(targets))
@@ -63,26 +65,26 @@ func (s *stores) backends(targets []*target) ([]*limiter.Backend, error) {
 	return backends, nil
 }
 
-func (s *stores) openFor(t *target) (*opened, error) {
-	id := t.identity()
+func (s *Stores) openFor(t *Target) (*opened, error) {
+	id := t.Identity()
 	if o := s.open[id]; o != nil {
 		return o, nil
 	}
-	config := t.config
-	config.Observer = s.observe(t.name)
+	config := t.Config
+	config.Observer = s.observe(t.Name)
 	store, err := redisstore.New(config)
 	if err != nil {
-		return nil, fmt.Errorf("RedisBackend %s: %w", t.name, err)
+		return nil, fmt.Errorf("RedisBackend %s: %w", t.Name, err)
 	}
-	o := &opened{store: store, denials: denials.New(store, denials.Options{Budget: t.budget})}
-	o.backend = &limiter.Backend{Name: t.name, Store: o.denials, Budget: t.budget, Sharded: t.config.Mode == v1alpha1.RedisCluster}
+	o := &opened{store: store, denials: denials.New(store, denials.Options{Budget: t.Budget})}
+	o.backend = &limiter.Backend{Name: t.Name, Store: o.denials, Budget: t.Budget, Sharded: t.Config.Mode == v1alpha1.RedisCluster}
 	s.open[id] = o
 	return o, nil
 }
 
-// keep closes all stores but those of these backends, once the decisions that
+// Keep closes all stores but those of these backends, once the decisions that
 // still use them have ended.
-func (s *stores) keep(backends []*limiter.Backend) {
+func (s *Stores) Keep(backends []*limiter.Backend) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	used := map[*limiter.Backend]bool{}
@@ -99,7 +101,7 @@ func (s *stores) keep(backends []*limiter.Backend) {
 }
 
 // left closes a store that has lingered.
-func (s *stores) left(o *opened) {
+func (s *Stores) left(o *opened) {
 	s.mu.Lock()
 	_, ok := s.leaving[o]
 	delete(s.leaving, o)
@@ -109,8 +111,8 @@ func (s *stores) left(o *opened) {
 	}
 }
 
-// close closes all stores at once.
-func (s *stores) close() {
+// Close closes all stores at once.
+func (s *Stores) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, o := range s.open {

@@ -1,4 +1,4 @@
-package standalone
+package backends
 
 import (
 	"testing"
@@ -12,19 +12,19 @@ import (
 
 func TestStoresAreKeptReplacedAndClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newStores(func(policy.Name) redisstore.Observer { return nil })
-		defer s.close()
+		s := NewStores(func(policy.Name) redisstore.Observer { return nil })
+		defer s.Close()
 		use := func(addresses ...string) []*limiter.Backend {
 			t.Helper()
-			var targets []*target
+			var targets []*Target
 			for _, address := range addresses {
-				targets = append(targets, embeddedTarget(address))
+				targets = append(targets, targetAt(address))
 			}
-			backends, err := s.backends(append(targets, nil))
+			backends, err := s.Backends(append(targets, nil))
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.keep(backends)
+			s.Keep(backends)
 			return backends
 		}
 		count := func() (open, leaving int) {
@@ -50,4 +50,10 @@ func TestStoresAreKeptReplacedAndClosed(t *testing.T) {
 		}
 		use("c:1")
 	})
+}
+
+func targetAt(address string) *Target {
+	t := New(policy.Name{Namespace: "shop", Name: "default"})
+	t.Config.Addresses = []string{address}
+	return t
 }

@@ -12,14 +12,16 @@ import (
 	redistest "github.com/weir-dev/weir/test/redis"
 )
 
-// books are what the servers have counted, and what has reached them.
+// books are what the servers have counted, what has reached them, and what is in
+// doubt.
 type books struct {
 	counters  map[string]int64
 	delivered int64
+	doubts    int64
 }
 
-func readBooks(s *site) books {
-	b := books{counters: s.counters()}
+func readBooks(s *site, e *enforcer) books {
+	b := books{counters: s.counters(), doubts: e.doubts.Load()}
 	if s.delivered != nil {
 		b.delivered = s.delivered()
 	}
@@ -35,7 +37,7 @@ func (b books) total() (total int64) {
 
 // isLoad tells a counter of the load from its mark and from other keys.
 func isLoad(key string) bool {
-	return strings.Contains(key, "}:shop/p/load:") && !strings.HasSuffix(key, ":denied")
+	return strings.Contains(key, "}:shop/load/") && !strings.HasSuffix(key, ":denied")
 }
 
 // countersOf reads the counters of the load on masters, by client.
@@ -77,7 +79,8 @@ func (l *load) judgeBooks(t *testing.T, tr trial, s *site, begun books) {
 }
 
 func (l *load) compareBooks(tr trial, s *site, begun books) error {
-	now := readBooks(s)
+	now := readBooks(s, l.enforcer)
+	var decided int64
 	for i := range l.clients {
 		c := &l.clients[i]
 		var counted, failed int64
@@ -85,6 +88,7 @@ func (l *load) compareBooks(tr trial, s *site, begun books) error {
 			counted += c.counted[p]
 			failed += c.failed[p]
 		}
+		decided += counted
 		had, has := begun.counters[c.address.String()], now.counters[c.address.String()]
 		switch {
 		case has > had+counted+failed:
@@ -95,7 +99,11 @@ func (l *load) compareBooks(tr trial, s *site, begun books) error {
 			return fmt.Errorf("client %s was told %d times that as much is left as before", c.address, c.repeated)
 		}
 	}
-	if counted, delivered := now.total()-begun.total(), now.delivered-begun.delivered; tr.delivers && counted != delivered {
+	counted, doubts := now.total()-begun.total(), now.doubts-begun.doubts
+	if counted > decided+doubts {
+		return fmt.Errorf("%d are charged, for %d decisions and %d in doubt: some twice", counted, decided, doubts)
+	}
+	if delivered := now.delivered - begun.delivered; tr.delivers && counted != delivered {
 		return fmt.Errorf("%d requests reached the servers, and %d are counted", delivered, counted)
 	}
 	return nil

@@ -17,11 +17,10 @@ import (
 )
 
 // GET is the load, which is never over its limit; POST is what tells whether a
-// limit is exact.
+// limit is exact. Each has a policy, so that failures are told apart.
 const (
-	manifest = `{"metadata": {"namespace": "shop", "name": "p"}, "spec": {"selector": {}, "failureMode": %q, "rules": [
-		{"name": "load", "match": {"methods": ["GET"]}, "limit": %d, "window": "366d", "key": [{"type": "ClientIP"}]},
-		{"name": "exact", "match": {"methods": ["POST"]}, "limit": %d, "window": "366d", "key": [{"type": "ClientIP"}]}]}}`
+	manifest = `{"metadata": {"namespace": "shop", "name": %[1]q}, "spec": {"selector": {}, "failureMode": %[2]q, "rules": [
+		{"name": "r", "match": {"methods": [%[3]q]}, "limit": %[4]d, "window": "366d", "key": [{"type": "ClientIP"}]}]}}`
 	loadLimit  = 1 << 40
 	exactLimit = 10
 	// exactClients are the clients of one try.
@@ -34,36 +33,44 @@ type enforcer struct {
 	mode v1alpha1.FailureMode
 	// client is the last client that asked whether decisions are exact.
 	client netip.Addr
+	doubts *doubts
 }
 
 func newEnforcer(t *testing.T, config redisstore.Config, mode v1alpha1.FailureMode) *enforcer {
 	t.Helper()
-	return enforce(t, config, fmt.Sprintf(manifest, mode, loadLimit, exactLimit), mode, budget)
+	return enforce(t, config, mode, budget,
+		fmt.Sprintf(manifest, "load", mode, "GET", loadLimit), fmt.Sprintf(manifest, "exact", mode, "POST", exactLimit))
 }
 
-// enforce starts an enforcer of one policy, whose decisions may take that long.
-func enforce(t *testing.T, config redisstore.Config, text string, mode v1alpha1.FailureMode, budget time.Duration) *enforcer {
+// enforce starts an enforcer of policies, whose decisions may take that long.
+func enforce(t *testing.T, config redisstore.Config, mode v1alpha1.FailureMode, budget time.Duration, texts ...string) *enforcer {
 	t.Helper()
-	decoded, err := policy.DecodePolicy([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	compiled, err := policy.Compile(decoded, policy.Defaults{})
-	if err != nil {
-		t.Fatal(err)
+	var policies []*policy.Policy
+	for _, text := range texts {
+		decoded, err := policy.DecodePolicy([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		compiled, err := policy.Compile(decoded, policy.Defaults{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		policies = append(policies, compiled)
 	}
 	config.Timeout = budget
 	store, err := redisstore.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &enforcer{limiter.New(limiter.Options{}), mode, netip.MustParseAddr("198.18.0.0")}
-	e.Swap(&limiter.Snapshot{
-		Set: policy.NewSet([]*policy.Policy{compiled}),
-		Backends: []*limiter.Backend{{
-			Store: store, Budget: budget, Sharded: config.Mode == v1alpha1.RedisCluster,
-		}},
-	})
+	e := &enforcer{mode: mode, client: netip.MustParseAddr("198.18.0.0"), doubts: new(doubts)}
+	e.Limiter = limiter.New(limiter.Options{Observer: e.doubts})
+	snapshot := &limiter.Snapshot{Set: policy.NewSet(policies), Backends: make([]*limiter.Backend, len(policies))}
+	for _, p := range snapshot.Set.Policies() {
+		snapshot.Backends[p.Index] = &limiter.Backend{
+			Name: p.Name, Store: store, Budget: budget, Sharded: config.Mode == v1alpha1.RedisCluster,
+		}
+	}
+	e.Swap(snapshot)
 	t.Cleanup(func() {
 		e.Close()
 		_ = store.Close()

@@ -84,7 +84,7 @@ func (tr trial) run(t *testing.T, mode v1alpha1.FailureMode) {
 	l := start(e, newWitness(t))
 	l.goOn(calm)
 	l.stop()
-	begun := readBooks(s)
+	begun := readBooks(s, e)
 	before := used()
 
 	l = start(e, newWitness(t))

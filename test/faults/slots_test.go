@@ -25,7 +25,7 @@ func TestRulesOfAClientShareASlot(t *testing.T) {
 	for _, masters := range []int{1, 3} {
 		t.Run(fmt.Sprintf("%d masters", masters), func(t *testing.T) {
 			c := redistest.StartCluster(t, redistest.ClusterOptions{Masters: masters})
-			e := enforce(t, siteOf(t, c).config, spec, v1alpha1.FailureDeny, patience)
+			e := enforce(t, siteOf(t, c).config, v1alpha1.FailureDeny, patience, spec)
 			request := &policy.Request{Method: "GET", Path: "/", Peer: netip.MustParseAddr("2001:db8::1")}
 			outcomes := map[limiter.Outcome]int{}
 			var d limiter.Decision

@@ -103,7 +103,8 @@ func (l *load) compareBooks(tr trial, s *site, begun books) error {
 	if counted > decided+doubts {
 		return fmt.Errorf("%d are charged, for %d decisions and %d in doubt: some twice", counted, decided, doubts)
 	}
-	if delivered := now.delivered - begun.delivered; tr.delivers && counted != delivered {
+	delivered := now.delivered - begun.delivered
+	if tr.delivers && counted != delivered {
 		return fmt.Errorf("%d requests reached the servers, and %d are counted", delivered, counted)
 	}
 	return nil

@@ -24,6 +24,7 @@ func TestBurstOnASlowNetworkPasses(t *testing.T) {
 	s.strike()
 	s.config.PoolSize = 10
 	e := newEnforcer(t, s.config, v1alpha1.FailureDeny)
+	p.way.Only(func([]string) bool { return true }) // logging in takes as long
 	p.way.Delay(slow)
 	w := newWitness(t)
 	w.look(func() phase { return struck })

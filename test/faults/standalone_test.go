@@ -84,9 +84,11 @@ func standalone(strike func(pair) func()) func(*testing.T) *site {
 	return func(t *testing.T) *site {
 		server := redistest.Start(t, redistest.User(user, password, "~rl:*", "+@all")...)
 		p := pair{server, redistest.NewProxy(t, server.Addr())}
+		// Clients can connect and log in: what is in trouble is decisions.
+		p.way.Only(isDecision)
 		var delivered atomic.Int64
 		p.way.Watch(func(request []string) {
-			if strings.HasPrefix(request[0], "EVAL") {
+			if isDecision(request) {
 				delivered.Add(requestsIn(request))
 			}
 		})
@@ -101,6 +103,8 @@ func standalone(strike func(pair) func()) func(*testing.T) *site {
 		}
 	}
 }
+
+func isDecision(request []string) bool { return strings.HasPrefix(request[0], "EVAL") }
 
 // requestsIn is how many requests of the load a call of the script decides: each
 // has one counter.

@@ -14,6 +14,10 @@ type link struct {
 	client net.Conn
 	once   sync.Once
 	done   chan struct{}
+	// applies tells of each request that was not answered yet whether faults apply
+	// to its reply, in the order of replies.
+	mu      sync.Mutex
+	applies []bool
 }
 
 // serve copies requests, and replies beside, until either side ends.
@@ -40,7 +44,7 @@ func (l *link) serve() {
 			defer func() { _ = server.Close() }()
 			replies.Go(func() { l.answer(server) })
 		}
-		l.proxy.seen(words)
+		l.expect(l.proxy.seen(words))
 		if _, err := server.Write(raw); err != nil {
 			break
 		}
@@ -49,6 +53,24 @@ func (l *link) serve() {
 	if server != nil {
 		_ = server.Close()
 	}
+}
+
+func (l *link) expect(applies bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.applies = append(l.applies, applies)
+}
+
+// next tells whether faults apply to the next reply. What comes unasked is none.
+func (l *link) next() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.applies) == 0 {
+		return false
+	}
+	applies := l.applies[0]
+	l.applies = l.applies[1:]
+	return applies
 }
 
 // answer copies replies.
@@ -60,7 +82,7 @@ func (l *link) answer(server net.Conn) {
 		if err != nil {
 			return
 		}
-		switch f := l.proxy.replyFault(); f.kind {
+		switch f := l.proxy.replyFault(l.next()); f.kind {
 		case swallowed, blackHoled:
 			continue
 		case cutting:

@@ -21,6 +21,7 @@ type Proxy struct {
 	links    map[*link]struct{}
 	fault    fault
 	watch    func(request []string)
+	only     func(request []string) bool
 	serving  sync.WaitGroup
 }
 
@@ -62,6 +63,14 @@ func (p *Proxy) Watch(seen func(request []string)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.watch = seen
+}
+
+// Only has replies delayed, cut or swallowed for these requests only, so that
+// clients can still log in.
+func (p *Proxy) Only(requests func(request []string) bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.only = requests
 }
 
 // Pass ends every fault. Replies that were swallowed stay so.
@@ -153,19 +162,24 @@ func (p *Proxy) isBlackHole() bool {
 	return p.fault.kind == blackHoled
 }
 
-func (p *Proxy) seen(request []string) {
+// seen tells who watches, and whether faults apply to the reply.
+func (p *Proxy) seen(request []string) (applies bool) {
 	p.mu.Lock()
-	watch := p.watch
+	watch, only := p.watch, p.only
 	p.mu.Unlock()
 	if watch != nil {
 		watch(request)
 	}
+	return only == nil || only(request)
 }
 
 // replyFault is what happens to the next reply.
-func (p *Proxy) replyFault() fault {
+func (p *Proxy) replyFault(applies bool) fault {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if !applies {
+		return fault{}
+	}
 	f := p.fault
 	if f.kind == swallowed && f.count > 0 {
 		if p.fault.count--; p.fault.count == 0 {

@@ -39,6 +39,10 @@ func TestProxyBreaksWhatItSays(t *testing.T) {
 		{"delayed for too long", func(p *Proxy) { p.Delay(time.Minute) }, os.ErrDeadlineExceeded, os.ErrDeadlineExceeded, 2},
 		{"replies are cut", (*Proxy).CutReplies, io.ErrUnexpectedEOF, io.ErrUnexpectedEOF, 2},
 		{"replies are swallowed", (*Proxy).SwallowReplies, os.ErrDeadlineExceeded, os.ErrDeadlineExceeded, 2},
+		{"replies of other requests are swallowed", func(p *Proxy) {
+			p.Only(func(request []string) bool { return request[0] == "PING" })
+			p.SwallowReplies()
+		}, nil, nil, 2},
 		{"one reply is swallowed", func(p *Proxy) { p.DropReplies(1) }, os.ErrDeadlineExceeded, nil, 2},
 	} {
 		t.Run(test.reason, func(t *testing.T) {

@@ -32,6 +32,7 @@ type Certificates struct {
 func NewCertificates(t testing.TB) *Certificates {
 	t.Helper()
 	authority := template("authority")
+	authority.SubjectKeyId = authority.SerialNumber.Bytes() // tells authorities of one name apart
 	authority.IsCA, authority.BasicConstraintsValid, authority.KeyUsage = true, true, x509.KeyUsageCertSign
 	key := newKey(t)
 	c := &Certificates{CA: sign(t, authority, authority, key, key), dir: t.TempDir()}
@@ -70,6 +71,21 @@ func (c *Certificates) args(port int) []string {
 		"--tls-cert-file", filepath.Join(c.dir, "server.pem"),
 		"--tls-key-file", filepath.Join(c.dir, "server-key.pem"),
 	}
+}
+
+// Present has a TLS server show what c's authority signed to clients that come from
+// now on, and believe those of the trusted authorities.
+func (s *Server) Present(c *Certificates, trusted ...*Certificates) {
+	s.t.Helper()
+	var authorities []byte
+	for _, other := range trusted {
+		authorities = append(authorities, other.CA...)
+	}
+	c.write(s.t, "trusted.pem", authorities)
+	s.Do("CONFIG", "SET",
+		"tls-ca-cert-file", filepath.Join(c.dir, "trusted.pem"),
+		"tls-cert-file", filepath.Join(c.dir, "server.pem"),
+		"tls-key-file", filepath.Join(c.dir, "server-key.pem"))
 }
 
 func (c *Certificates) write(t testing.TB, name string, content []byte) {

@@ -1,6 +1,7 @@
 package backends
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"sync"
@@ -17,6 +18,10 @@ import (
 // decision that began before and the refunds that it leaves behind.
 const lingering = 15 * time.Second
 
+// warming is how long new policies wait at most for the connections of new stores:
+// shorter than the second in which an edit is to be in force.
+const warming = 500 * time.Millisecond
+
 // Stores are the open stores, one for each identity of a target. It is safe for
 // concurrent use.
 type Stores struct {
@@ -24,12 +29,14 @@ type Stores struct {
 
 	mu      sync.Mutex
 	open    map[[sha256.Size]byte]*opened
+	cold    []*opened // that were not warmed yet
 	leaving map[*opened]*time.Timer
 }
 
 // opened is a store, what is known of its denials, and the backend that stands for
 // both.
 type opened struct {
+	id      [sha256.Size]byte
 	store   *redisstore.Store
 	denials *denials.Store
 	backend *limiter.Backend
@@ -70,16 +77,48 @@ func (s *Stores) openFor(t *Target) (*opened, error) {
 	if o := s.open[id]; o != nil {
 		return o, nil
 	}
+	if o := s.recall(id); o != nil {
+		return o, nil
+	}
 	config := t.Config
 	config.Observer = s.observe(t.Name)
 	store, err := redisstore.New(config)
 	if err != nil {
 		return nil, fmt.Errorf("RedisBackend %s: %w", t.Name, err)
 	}
-	o := &opened{store: store, denials: denials.New(store, denials.Options{Budget: t.Budget})}
+	o := &opened{id: id, store: store, denials: denials.New(store, denials.Options{Budget: t.Budget})}
 	o.backend = &limiter.Backend{Name: t.Name, Store: o.denials, Budget: t.Budget, Sharded: t.Config.Mode == v1alpha1.RedisCluster}
 	s.open[id] = o
+	s.cold = append(s.cold, o)
 	return o, nil
+}
+
+// recall opens a store again that lingers: what was changed has been changed back.
+func (s *Stores) recall(id [sha256.Size]byte) *opened {
+	for o, timer := range s.leaving {
+		if o.id == id && timer.Stop() {
+			delete(s.leaving, o)
+			s.open[id] = o
+			return o
+		}
+	}
+	return nil
+}
+
+// Warm has new stores connect, so that the first decisions need not wait for it. A
+// store whose servers are slow or gone is left to connect when it is asked.
+func (s *Stores) Warm() {
+	s.mu.Lock()
+	cold := s.cold
+	s.cold = nil
+	s.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), warming)
+	defer cancel()
+	var running sync.WaitGroup
+	for _, o := range cold {
+		running.Go(func() { o.store.Warm(ctx) })
+	}
+	running.Wait()
 }
 
 // Keep closes all stores but those of these backends, once the decisions that

@@ -92,6 +92,7 @@ func (e *Enforcement) Take(policies []Policy) error {
 	if err != nil {
 		return err
 	}
+	e.stores.Warm()
 	e.limiter.Swap(&limiter.Snapshot{Set: next.set, Backends: stores})
 	e.current.Store(next)
 	e.stores.Keep(stores)

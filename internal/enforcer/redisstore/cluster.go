@@ -37,6 +37,10 @@ func (c *cluster) route(ctx context.Context, op *limiter.Op) *node {
 	if err != nil {
 		return c.seed
 	}
+	return c.nodeOf(master)
+}
+
+func (c *cluster) nodeOf(master *redis.Client) *node {
 	address := master.Options().Addr
 	if n, ok := c.nodes.Load(address); ok {
 		return n.(*node)

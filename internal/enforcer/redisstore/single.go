@@ -71,6 +71,16 @@ func (s *single) give(conn *redis.Conn, err error) {
 	s.held = append(s.held, held{conn, time.Now()})
 }
 
+// release gives all connections back.
+func (s *single) release() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.held {
+		_ = h.Close()
+	}
+	s.held = nil
+}
+
 // command is a call of the script that the client must not repeat by itself.
 type command struct{ *redis.IntSliceCmd }
 

@@ -29,9 +29,10 @@ type Store struct {
 	timeout time.Duration
 }
 
-// router finds the node that decides an operation.
+// router finds the node that decides an operation, and warms all nodes.
 type router interface {
 	route(ctx context.Context, op *limiter.Op) *node
+	warm(ctx context.Context)
 }
 
 // New returns a store. It does not connect yet.
@@ -56,13 +57,16 @@ func New(cfg Config) (*Store, error) {
 	case *redis.ClusterClient:
 		s.client, s.router = client, newCluster(client, newNode)
 	case *redis.Client:
-		s.client, s.router = client, alone{newNode(&single{client: client})}
+		s.client, s.router = client, alone{newNode(&single{client: client}), client}
 	}
 	return s, nil
 }
 
 // alone is the router of a store with one node.
-type alone struct{ node *node }
+type alone struct {
+	node   *node
+	client *redis.Client
+}
 
 func (a alone) route(context.Context, *limiter.Op) *node { return a.node }
 

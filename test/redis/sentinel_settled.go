@@ -67,6 +67,42 @@ func (g *Sentinels) awaitReplicas(primary *Server) {
 	await(g.t, "the replicas do not follow", func(ctx context.Context) error { return g.follow(ctx, primary) })
 }
 
+// AwaitReplicated waits until every running replica has all that the primary had
+// when this began: a failover loses what only the primary has.
+func (g *Sentinels) AwaitReplicated() {
+	g.t.Helper()
+	primary := g.Primary()
+	info, err := primary.Info(context.Background(), "replication")
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	written := offset(info["master_repl_offset"])
+	await(g.t, "the replicas lag behind", func(ctx context.Context) error {
+		for _, s := range g.data {
+			if s == primary || !s.IsRunning() {
+				continue
+			}
+			info, err := s.Info(ctx, "replication")
+			if err != nil {
+				return err
+			}
+			if has := offset(info["slave_repl_offset"]); has < written {
+				return fmt.Errorf("%s has %d of %d bytes", s.Addr(), has, written)
+			}
+		}
+		return nil
+	})
+}
+
+// offset is a place in what a primary sends its replicas, in bytes, or -1.
+func offset(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return -1
+	}
+	return n
+}
+
 // follow returns who does not follow the primary yet.
 func (g *Sentinels) follow(ctx context.Context, primary *Server) error {
 	for _, s := range g.data {

@@ -39,7 +39,13 @@ func TestStoresAreKeptReplacedAndClosed(t *testing.T) {
 		if again := use("b:1", "a:1"); again[0] != first[1] || again[1] != first[0] {
 			t.Error("what is unchanged is not kept")
 		}
-		use("a:1", "c:1")
+		second := use("a:1", "c:1")
+		if back := use("b:1", "a:1", "c:1"); back[0] != first[1] {
+			t.Error("what lingers is not used again")
+		}
+		if again := use("a:1", "c:1"); again[0] != second[0] || again[1] != second[1] {
+			t.Error("what is used is not kept")
+		}
 		if open, leaving := count(); open != 2 || leaving != 1 {
 			t.Errorf("%d stores are open, %d linger", open, leaving)
 		}

@@ -21,6 +21,7 @@ func TestStoreFollowsThePrimary(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = s.Close() })
 	storetest.Do(t, s, limiter.Charge, storetest.Check("k:", 5))
+	g.AwaitReplicated()
 	g.Failover()
 	if op := storetest.Do(t, s, limiter.Charge, storetest.Check("k:", 5)); op.Checks[0].Admitted != 2 {
 		t.Errorf("%d admitted after a failover without loss, want 2", op.Checks[0].Admitted)

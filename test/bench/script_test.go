@@ -23,6 +23,9 @@ import (
 // requests, each with a key of its own.
 func script(requests int, limit int64, window int64) []any {
 	const charge, checks, cost, enforced = 0, 1, 1, 1
+	if requests == 1 {
+		return []any{limit, window, time.Now().Unix() / window, cost}
+	}
 	return []any{charge, checks, requests, limit, window, time.Now().Unix() / window, cost, enforced}
 }
 

@@ -5,6 +5,8 @@
 --          limit, window in seconds, window number, cost, 1 if it enforces
 --          A kind over 9 is the kind less 10 without ":denied" keys, for a slot that
 --          is on its way to another server, where a call can have one key only
+--        or, for one request that is charged for one check, which enforces, no more
+--        than limit, window, window number and cost
 -- KEYS   for each request of each group, for each check: counter, its ":denied"
 -- reply  integers: seconds, microseconds, counters whose expiry was repaired,
 --        then one for each check of each request, in the order of KEYS:
@@ -22,20 +24,22 @@ local MOST = 9007199254740992 -- 2^53: below it doubles count one by one
 local STALE = -36028797018963968 -- -2^55, and every eighth below it
 
 local time = redis.call('TIME')
-local now = tonumber(time[1])
+local now = time[1] + 0
 
 -- One request with one counter that is there and within its limit: nothing below is
 -- needed, and not even making its functions. Otherwise first is the answer to
--- INCRBY.
-local first
-if #KEYS == 2 and ARGV[1] == '0' and ARGV[2] == '1' then
-  local limit, n = tonumber(ARGV[4]), tonumber(ARGV[7])
-  if math.floor(now / tonumber(ARGV[5])) == tonumber(ARGV[6]) and n < MOST then
-    first = redis.pcall('INCRBY', KEYS[1], ARGV[7])
-    if type(first) == 'number' and first <= limit and first ~= n then
-      return {now, tonumber(time[2]), 0, first}
+-- INCRBY. Adding 0 makes a number of a text without a call.
+local args, first = ARGV, nil
+if #args == 4 then
+  local window, n = args[2] + 0, args[4] + 0
+  local elapsed = now - window * args[3]
+  if elapsed >= 0 and elapsed < window and n < MOST then
+    first = redis.pcall('INCRBY', KEYS[1], args[4])
+    if type(first) == 'number' and first <= args[1] + 0 and first ~= n then
+      return {now, time[2] + 0, 0, first}
     end
   end
+  args = {'0', '1', '1', args[1], args[2], args[3], args[4], '1'}
 end
 
 local reply = {now, tonumber(time[2]), 0}
@@ -304,8 +308,8 @@ end
 local actions = {[CHARGE] = charge, [LOOK] = look, [REFUND] = refund, [DEBIT] = debit, [RECORD] = record}
 
 local a, k = 1, 1
-while a <= #ARGV do
-  local kind, width, requests = tonumber(ARGV[a]), tonumber(ARGV[a + 1]), tonumber(ARGV[a + 2])
+while a <= #args do
+  local kind, width, requests = tonumber(args[a]), tonumber(args[a + 1]), tonumber(args[a + 2])
   a = a + 3
   local bare = kind > 9
   if bare then
@@ -314,13 +318,13 @@ while a <= #ARGV do
   local keys = bare and 1 or 2
   local shape, stale = {}, false
   for i = 1, width do
-    local window, number = tonumber(ARGV[a + 1]), tonumber(ARGV[a + 2])
+    local window, number = tonumber(args[a + 1]), tonumber(args[a + 2])
     shape[i] = {
-      limit = tonumber(ARGV[a]),
+      limit = tonumber(args[a]),
       ends = whole((number + 1) * window),
-      cost = ARGV[a + 3],
-      n = tonumber(ARGV[a + 3]),
-      enforces = ARGV[a + 4] == '1',
+      cost = args[a + 3],
+      n = tonumber(args[a + 3]),
+      enforces = args[a + 4] == '1',
     }
     stale = stale or math.floor(now / window) ~= number
     a = a + 5

@@ -165,6 +165,10 @@ func (c *call) key(check *limiter.Check, now int64) {
 func number(now, window int64) int64 { return now / window }
 
 func (c *call) group(group []*limiter.Op, now int64) {
+	if c.isPlain() {
+		c.check(&group[0].Checks[0], limiter.Charge, now)
+		return
+	}
 	kind := int64(group[0].Kind)
 	if c.bare {
 		kind += codeBare
@@ -174,16 +178,29 @@ func (c *call) group(group []*limiter.Op, now int64) {
 	c.number(int64(len(group)))
 	for i := range group[0].Checks {
 		check := &group[0].Checks[i]
-		c.number(check.Limit)
-		c.number(check.Window)
-		c.number(number(now, check.Window))
-		c.number(int64(cost(group[0].Kind, check))) // at most 2^53
+		c.check(check, group[0].Kind, now)
 		if check.Shadow {
 			c.number(0)
 		} else {
 			c.number(1)
 		}
 	}
+}
+
+// isPlain tells the commonest call, which the script knows by how short it is.
+func (c *call) isPlain() bool {
+	if len(c.ops) != 1 || c.bare {
+		return false
+	}
+	op := c.ops[0]
+	return op.Kind == limiter.Charge && len(op.Checks) == 1 && !op.Checks[0].Shadow
+}
+
+func (c *call) check(check *limiter.Check, kind limiter.Kind, now int64) {
+	c.number(check.Limit)
+	c.number(check.Window)
+	c.number(number(now, check.Window))
+	c.number(int64(cost(kind, check))) // at most 2^53
 }
 
 func (c *call) number(n int64) {

@@ -12,10 +12,12 @@ type Contender struct {
 }
 
 // Alternate lets each contender have a round, and that so many times: what
-// disturbs the machine meanwhile disturbs them all.
+// disturbs the machine meanwhile disturbs them all. Each time another one begins,
+// so that nobody always comes after the same one.
 func Alternate(rounds int, contenders ...*Contender) {
-	for range rounds {
-		for _, c := range contenders {
+	for round := range rounds {
+		for i := range contenders {
+			c := contenders[(round+i)%len(contenders)]
 			c.rounds = append(c.rounds, c.Run())
 		}
 	}

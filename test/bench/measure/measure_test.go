@@ -45,11 +45,23 @@ func TestContendersTakeTurns(t *testing.T) {
 	}
 	a, b := contender("a"), contender("b")
 	Alternate(len(rates), a, b)
-	if order != "ababab" {
+	if order != "abbaab" {
 		t.Errorf("order %s, want turns", order)
 	}
 	if diff := cmp.Diff(Round{Rate: 3, P50: 2}, a.Median()); diff != "" {
 		t.Errorf("median, -want +got:\n%s", diff)
+	}
+}
+
+func TestGainIsTakenRoundByRound(t *testing.T) {
+	a, b := &Contender{}, &Contender{}
+	for i := range 24 {
+		disturbed := float64(i + 1)
+		a.rounds = append(a.rounds, Round{Rate: disturbed * float64(100+i)})
+		b.rounds = append(b.rounds, Round{Rate: disturbed * 100})
+	}
+	if got, want := a.Over(b), (Gain{1.07, 1.12, 1.16}); got.String() != want.String() {
+		t.Errorf("gain %v, want %v", got, want)
 	}
 }
 

@@ -55,7 +55,7 @@ func (c *Cache) view(a *Audience) *View {
 		told.Login = b.LoginName
 		v.Policies = append(v.Policies, &told)
 	}
-	v.Backends = slices.SortedFunc(maps.Values(backends), func(a, b *BackendItem) int { return a.LoginName.compare(b.LoginName) })
+	v.Backends = slices.SortedFunc(maps.Values(backends), func(a, b *BackendItem) int { return a.compare(b.LoginName) })
 	v.Version = v.digest()
 	return v
 }

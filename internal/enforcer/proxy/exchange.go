@@ -55,8 +55,13 @@ func (x *exchange) mustClose() bool {
 	return x.http10 || x.http1 && x.body != nil && !x.body.ended.Load()
 }
 
-// WriteHeader puts the quota on the final answer; informational ones (1xx) pass.
+// WriteHeader puts the quota on the final answer; informational ones (1xx) pass, but
+// for 100: the client is asked for the body when the application's side reads it, and
+// would else be asked twice.
 func (x *exchange) WriteHeader(status int) {
+	if status == http.StatusContinue {
+		return
+	}
 	if status >= 200 && !x.answered {
 		x.answered = true
 		h := x.Header()

@@ -91,10 +91,13 @@ func (s *Store) ask(ctx context.Context, batch []*limiter.Op) {
 	if len(batch) == 0 {
 		return
 	}
+	// How long a window lasts still was so at some time after this one. An answer
+	// that comes late must not make it last longer.
+	asked := time.Now()
 	s.store.Do(ctx, batch)
 	for _, op := range batch {
 		if op.Err == nil {
-			s.table.learn(op)
+			s.table.learn(asked, op)
 		}
 	}
 }

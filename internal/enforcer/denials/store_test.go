@@ -179,6 +179,33 @@ func TestNextWindowIsAnother(t *testing.T) {
 	})
 }
 
+// late is a store whose answers take a while to come back.
+type late struct {
+	limiter.Store
+	by time.Duration
+}
+
+func (l late) Do(ctx context.Context, batch []*limiter.Op) {
+	l.Store.Do(ctx, batch)
+	pass(l.by)
+}
+
+func TestLateAnswerDoesNotMakeItsWindowLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := denials.New(late{newSpy(), 300 * time.Millisecond}, denials.Options{})
+		defer s.Close()
+		check := limiter.Check{Key: "k:", Limit: 1, Window: 1, Cost: 1}
+		charge(t, s, check) // the bubble's time begins with a window
+		if second := charge(t, s, check); !second.Denied {
+			t.Fatalf("%+v", second)
+		}
+		pass(400 * time.Millisecond)
+		if third := charge(t, s, check); third.Denied {
+			t.Errorf("denied in the next window: %+v", third)
+		}
+	})
+}
+
 func TestOtherCountersOfAKnownDenialAreUnknownAndUncharged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		behind := newSpy()

@@ -149,8 +149,9 @@ func (t *table) count(op *limiter.Op) {
 }
 
 // learn takes over what the store said of a request that is over somewhere: also of
-// its other counters, so that a denial from memory can show them.
-func (t *table) learn(op *limiter.Op) {
+// its other counters, so that a denial from memory can show them. It was asked not
+// before then.
+func (t *table) learn(asked time.Time, op *limiter.Op) {
 	over := func(c limiter.Check) bool { return c.Over }
 	switch {
 	case op.Kind == limiter.Refund:
@@ -159,18 +160,18 @@ func (t *table) learn(op *limiter.Op) {
 		}
 	case op.Kind == limiter.Charge && slices.ContainsFunc(op.Checks, over):
 		for i := range op.Checks {
-			t.put(time.Now(), &op.Checks[i])
+			t.put(asked, &op.Checks[i])
 		}
 	}
 }
 
-func (t *table) put(now time.Time, check *limiter.Check) {
+func (t *table) put(asked time.Time, check *limiter.Check) {
 	s := t.shardOf(check.Key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	e := &entry{
 		limit: check.Limit, window: check.Window, admitted: check.Admitted,
-		ends: check.End, over: now.Add(time.Duration(check.Left)), asked: now,
+		ends: check.End, over: asked.Add(time.Duration(check.Left)), asked: asked,
 	}
 	if before, ok := s.entries.Peek(check.Key); ok {
 		if before.ends == e.ends {

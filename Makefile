@@ -7,6 +7,8 @@ SHELL       := /bin/bash
 BIN      := $(CURDIR)/bin
 FUZZTIME ?= 20s
 GOTEST   ?= go test
+GENERATORS := $(addprefix $(BIN)/,controller-gen crd-ref-docs proto protoc-gen-go protoc-gen-go-grpc)
+KUBERNETES := $(or $(KUBEBUILDER_ASSETS),$(BIN)/kubernetes)
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 ##@ Start here
@@ -34,7 +36,7 @@ fuzz: ## Fuzz every fuzz target, FUZZTIME (default 20s) each
 	@hack/fuzz.sh $(FUZZTIME)
 
 .PHONY: generate
-generate: $(BIN)/controller-gen $(BIN)/crd-ref-docs ## Regenerate deep-copy functions, CRDs and their reference from the types
+generate: $(GENERATORS) ## Regenerate deep-copy functions, CRDs, their reference and the stream's code
 	@hack/generate.sh
 
 .PHONY: verify
@@ -60,8 +62,11 @@ bench: redis-server bench-peers ## Measure matching, decisions and the proxy, ne
 
 ##@ Tools
 
+.PHONY: generators
+generators: $(GENERATORS)
+
 .PHONY: tools
-tools: $(BIN)/controller-gen $(BIN)/crd-ref-docs $(BIN)/golangci-lint ## Build the pinned tools into bin/
+tools: $(GENERATORS) $(BIN)/golangci-lint ## Build the pinned tools into bin/
 
 $(BIN)/controller-gen: hack/tools/go.mod hack/tools/go.sum
 	@echo 'building controller-gen'
@@ -71,9 +76,23 @@ $(BIN)/crd-ref-docs: hack/tools/go.mod hack/tools/go.sum
 	@echo 'building crd-ref-docs'
 	@cd hack/tools && go build -o $@ github.com/elastic/crd-ref-docs
 
+$(BIN)/proto: hack/tools/go.mod hack/tools/go.sum hack/tools/proto/main.go
+	@echo 'building proto'
+	@cd hack/tools && go build -o $@ ./proto
+
+$(BIN)/protoc-gen-go: hack/tools/go.mod hack/tools/go.sum
+	@cd hack/tools && go build -o $@ google.golang.org/protobuf/cmd/protoc-gen-go
+
+$(BIN)/protoc-gen-go-grpc: hack/tools/go.mod hack/tools/go.sum
+	@cd hack/tools && go build -o $@ google.golang.org/grpc/cmd/protoc-gen-go-grpc
+
 $(BIN)/golangci-lint: hack/tools/go.mod hack/tools/go.sum
 	@echo 'building golangci-lint (a few minutes the first time)'
 	@cd hack/tools && go build -o $@ github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+
+.PHONY: kubernetes
+kubernetes: ## Build a kube-apiserver, etcd and kubectl for tests, unless KUBEBUILDER_ASSETS says where they are
+	@[ -n "$${KUBEBUILDER_ASSETS:-}" ] || hack/kubernetes/build.sh $(BIN)/kubernetes
 
 .PHONY: redis-server
 redis-server: ## Install redis-server where it is missing

@@ -7,3 +7,4 @@ bin=$(cd "$(dirname "$0")/.." && pwd)/bin
 mkdir -p docs/reference
 "$bin/crd-ref-docs" --source-path=api/v1alpha1 --config=hack/reference.yaml --renderer=markdown \
 	--output-path=docs/reference/resources.md --log-level=ERROR
+"$bin/proto" internal/distribution/streampb/stream.proto "$bin/protoc-gen-go" "$bin/protoc-gen-go-grpc"

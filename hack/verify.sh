@@ -13,15 +13,15 @@ if [ -n "$unformatted" ]; then
 fi
 
 # Generate in a copy, so that a failed check leaves the tree alone.
-make -s "$PWD/bin/controller-gen" "$PWD/bin/crd-ref-docs"
+make -s generators
 mkdir "$work/tree"
-git ls-files -z -- api go.mod go.sum config/crd hack/reference.yaml | xargs -0 cp --parents -t "$work/tree" 2>/dev/null || true
+git ls-files -z -- api internal/distribution/streampb go.mod go.sum config/crd hack/reference.yaml | xargs -0 cp --parents -t "$work/tree" 2>/dev/null || true
 (cd "$work/tree" && "$OLDPWD/hack/generate.sh")
-for path in api config/crd docs/reference/resources.md; do
+for path in api config/crd internal/distribution/streampb docs/reference/resources.md; do
 	diff -ru "$path" "$work/tree/$path" || { echo 'generated files are not up to date, run make generate' >&2; exit 1; }
 done
 
-for module in . hack/tools test/bench/peers; do
+for module in . hack/tools hack/kubernetes test/bench/peers; do
 	(cd "$module" && go mod tidy -diff) || { echo "run go mod tidy in $module" >&2; exit 1; }
 done
 go vet ./...

@@ -2,6 +2,7 @@
 // flags, puts the parts together and ends them in order.
 //
 //	enforcer standalone   a limiting reverse proxy, fed from files
+//	enforcer sidecar      the same, fed by the manager
 //	enforcer validate     says what is wrong with files
 //	enforcer version      says which version this is
 //
@@ -89,7 +90,7 @@ whoever is over.`,
 	})
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(standaloneCommand(), validateCommand(), versionCommand())
+	root.AddCommand(standaloneCommand(), sidecarCommand(), validateCommand(), versionCommand())
 	return root
 }
 

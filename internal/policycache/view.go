@@ -55,7 +55,7 @@ func (c *Cache) view(a *Audience) *View {
 		told.Login = b.LoginName
 		v.Policies = append(v.Policies, &told)
 	}
-	v.Backends = slices.SortedFunc(maps.Values(backends), func(a, b *BackendItem) int { return a.compare(b.LoginName) })
+	v.Backends = slices.SortedFunc(maps.Values(backends), func(a, b *BackendItem) int { return a.Compare(b.LoginName) })
 	v.Version = v.digest()
 	return v
 }
@@ -98,6 +98,7 @@ func compareNames(a, b policy.Name) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-func (l LoginName) compare(other LoginName) int {
+// Compare orders logins.
+func (l LoginName) Compare(other LoginName) int {
 	return cmp.Or(compareNames(l.Backend, other.Backend), cmp.Compare(l.Namespace, other.Namespace))
 }

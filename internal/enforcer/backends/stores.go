@@ -121,6 +121,18 @@ func (s *Stores) Warm() {
 	running.Wait()
 }
 
+// Reach returns why a target that is in use can't be reached now, until ctx's
+// deadline.
+func (s *Stores) Reach(ctx context.Context, t *Target) error {
+	s.mu.Lock()
+	o := s.open[t.Identity()]
+	s.mu.Unlock()
+	if o == nil {
+		return nil // nothing counts there
+	}
+	return o.store.Reach(ctx)
+}
+
 // Keep closes all stores but those of these backends, once the decisions that
 // still use them have ended.
 func (s *Stores) Keep(backends []*limiter.Backend) {

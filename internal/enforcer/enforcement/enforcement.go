@@ -1,6 +1,7 @@
 package enforcement
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -97,6 +98,12 @@ func (e *Enforcement) Take(policies []Policy) error {
 	e.current.Store(next)
 	e.stores.Keep(stores)
 	return nil
+}
+
+// Reach returns why the target of a policy in force can't be reached now, until
+// ctx's deadline.
+func (e *Enforcement) Reach(ctx context.Context, t *backends.Target) error {
+	return e.stores.Reach(ctx, t)
 }
 
 // Decider decides requests by what is in force.

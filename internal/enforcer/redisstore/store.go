@@ -29,10 +29,11 @@ type Store struct {
 	timeout time.Duration
 }
 
-// router finds the node that decides an operation, and warms all nodes.
+// router finds the node that decides an operation, and looks after all nodes.
 type router interface {
 	route(ctx context.Context, op *limiter.Op) *node
 	warm(ctx context.Context)
+	reach(ctx context.Context) error
 }
 
 // New returns a store. It does not connect yet.

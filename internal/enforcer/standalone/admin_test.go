@@ -24,7 +24,7 @@ func TestDebugPageIsForThisMachine(t *testing.T) {
 		request.RemoteAddr = peer
 		request.Header.Set("X-Forwarded-For", "127.0.0.1")
 		answer := httptest.NewRecorder()
-		r.admin.Handler.ServeHTTP(answer, request)
+		r.Admin().ServeHTTP(answer, request)
 		if answer.Code != want {
 			t.Errorf("%s gets %d, want %d", peer, answer.Code, want)
 		}

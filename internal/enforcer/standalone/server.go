@@ -2,27 +2,13 @@ package standalone
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
 	"net/url"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-
 	"github.com/weir-dev/weir/api/v1alpha1"
-	"github.com/weir-dev/weir/internal/enforcer/enforcement"
-	"github.com/weir-dev/weir/internal/enforcer/failurelog"
 	"github.com/weir-dev/weir/internal/enforcer/filesource"
-	"github.com/weir-dev/weir/internal/enforcer/limiter"
-	"github.com/weir-dev/weir/internal/enforcer/memstore"
-	"github.com/weir-dev/weir/internal/enforcer/metrics"
-	"github.com/weir-dev/weir/internal/enforcer/proxy"
+	"github.com/weir-dev/weir/internal/enforcer/front"
 )
 
 // Config is what a Server needs to know.
@@ -46,32 +32,27 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Server is a proxy that limits, and its admin pages.
+// Server is a proxy that enforces what files say, and its admin pages.
 type Server struct {
+	*front.Server
 	config   Config
 	read     []filesource.File
 	files    *files
-	enforced *enforcement.Enforcement
 	embedded *embedded
-	proxy    *proxy.Server
-	admin    *http.Server
-	front    net.Listener
-	back     net.Listener
-	draining atomic.Bool
 }
 
 // New puts the policies in force and listens. Connections are answered once Run
 // is called. The error of broken files is a filesource.ProblemsError.
 func New(ctx context.Context, config Config) (_ *Server, err error) {
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	m := metrics.New(registry)
-	s := &Server{config: config, enforced: enforcement.New(enforcement.Options{
-		ClientAddress: config.ClientAddress,
-		Limiter:       limiter.Options{Observer: failurelog.New(m, config.Logger, time.Now), Fallback: memstore.New(time.Now, 0)},
-		Observe:       m.Backend,
-	})}
-	s.files = &files{paths: config.Policies, logger: config.Logger, metrics: m, enforced: s.enforced, warned: map[string]bool{}}
+	s := &Server{config: config}
+	s.Server, err = front.New(front.Config{
+		ClientAddress: config.ClientAddress, Upstream: config.Upstream, Listen: config.Listen, AdminListen: config.AdminListen,
+		DrainTimeout: config.DrainTimeout, Logger: config.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.files = &files{paths: config.Policies, logger: config.Logger, metrics: s.Metrics, enforced: s.Enforced, warned: map[string]bool{}}
 	defer func() {
 		if err != nil {
 			s.close()
@@ -86,20 +67,8 @@ func New(ctx context.Context, config Config) (_ *Server, err error) {
 	if err := s.files.take(s.read); err != nil {
 		return nil, err
 	}
-	m.Reloaded(true)
-	s.proxy, err = proxy.New(proxy.Config{
-		Upstream: config.Upstream, Decider: s.enforced.Decider(), Trusts: s.enforced.Trusts, Logger: config.Logger, Observer: m.Proxy(),
-	})
-	if err != nil {
-		return nil, err
-	}
-	s.admin = &http.Server{
-		Handler:           adminHandler(registry, s.enforced, &s.draining),
-		ReadHeaderTimeout: 5 * time.Second,
-		IdleTimeout:       time.Minute,
-		ErrorLog:          slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
-	}
-	return s, s.listen(ctx)
+	s.Metrics.Reloaded(true)
+	return s, s.Open(ctx)
 }
 
 // override sets up the Redis that takes the place of all others.
@@ -117,73 +86,24 @@ func (s *Server) override() (err error) {
 	return nil
 }
 
-func (s *Server) listen(ctx context.Context) (err error) {
-	var listener net.ListenConfig
-	if s.front, err = listener.Listen(ctx, "tcp", s.config.Listen); err != nil {
-		return fmt.Errorf("%w; choose another address with --listen", err)
-	}
-	if s.back, err = listener.Listen(ctx, "tcp", s.config.AdminListen); err != nil {
-		return fmt.Errorf("%w; choose another address with --admin-listen", err)
-	}
-	return nil
-}
-
-// Addr is where the proxy listens.
-func (s *Server) Addr() string { return s.front.Addr().String() }
-
-// AdminAddr is where the admin pages are.
-func (s *Server) AdminAddr() string { return s.back.Addr().String() }
-
 // Run serves until ctx ends, then lets the requests under way end for as long as
 // DrainTimeout says. A Server runs once.
 func (s *Server) Run(ctx context.Context) error {
 	s.announce()
-	work, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var background sync.WaitGroup
+	var beside []func(context.Context)
 	if s.config.Watch {
-		background.Go(func() { s.files.follow(work, s.read) })
+		beside = append(beside, func(ctx context.Context) { s.files.follow(ctx, s.read) })
 	}
 	if s.embedded != nil {
-		background.Go(func() { s.embedded.age(work) })
+		beside = append(beside, s.embedded.age)
+		defer s.embedded.redis.Close()
 	}
-	failed := make(chan error, 2)
-	background.Go(func() { failed <- s.proxy.Serve(s.front) })
-	background.Go(func() { failed <- s.admin.Serve(s.back) })
-
-	var err error
-	select {
-	case err = <-failed:
-	case <-ctx.Done():
-	}
-	s.drain(ctx)
-	stop()
-	_ = s.admin.Close()
-	background.Wait()
-	s.close()
-	if errors.Is(err, http.ErrServerClosed) {
-		err = nil
-	}
-	return err
-}
-
-func (s *Server) drain(ctx context.Context) {
-	s.draining.Store(true)
-	s.config.Logger.Info("draining", "timeout", s.config.DrainTimeout)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.DrainTimeout)
-	defer cancel()
-	if err := s.proxy.Shutdown(ctx); err != nil {
-		s.config.Logger.Warn("requests were cut at the end of the drain timeout")
-	}
+	return s.Server.Run(ctx, beside...)
 }
 
 // close frees what New made.
 func (s *Server) close() {
-	for _, l := range []net.Listener{s.front, s.back} {
-		if l != nil {
-			_ = l.Close()
-		}
-	}
-	s.enforced.Close()
+	s.Close()
 	if s.embedded != nil {
 		s.embedded.redis.Close()
 	}
@@ -198,10 +118,9 @@ func (s *Server) announce() {
 	case s.files.override != nil:
 		logger.Info("all policies count in one redis, whatever their redisRef (--redis)", "redis", s.files.override.Config.Addresses[0])
 	}
-	if s.enforced.Policies() == 0 {
+	if s.Enforced.Policies() == 0 {
 		logger.Warn("there is no policy: every request passes")
 	} else {
-		logger.Info("policies are in force", s.enforced.Summary()...)
+		logger.Info("policies are in force", s.Enforced.Summary()...)
 	}
-	logger.Info("listening", "listen", s.Addr(), "admin", s.AdminAddr(), "upstream", s.config.Upstream.Redacted())
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
-	"net/netip"
 	"net/url"
 	"strconv"
 	"strings"
@@ -80,10 +79,4 @@ func embeddedTarget(address string) *backends.Target {
 	t.Budget, t.Config.Timeout = embeddedBudget, embeddedBudget
 	t.Config.Addresses = []string{address}
 	return t
-}
-
-// isLoopback tells that an http.Request's RemoteAddr is on this machine.
-func isLoopback(remote string) bool {
-	peer, err := netip.ParseAddrPort(remote)
-	return err == nil && peer.Addr().Unmap().IsLoopback()
 }

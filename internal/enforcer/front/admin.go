@@ -1,10 +1,10 @@
-package standalone
+package front
 
 import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"sync/atomic"
+	"net/netip"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -13,14 +13,13 @@ import (
 )
 
 // adminHandler serves probes and metrics, and the policies in force to callers on
-// this machine. Readiness ends with draining, and not for want of a Redis: what
-// happens then is the policies' to say.
-func adminHandler(registry *prometheus.Registry, e *enforcement.Enforcement, draining *atomic.Bool) http.Handler {
+// this machine.
+func adminHandler(registry *prometheus.Registry, e *enforcement.Enforcement, ready func() error) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "ok\n") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if draining.Load() {
-			http.Error(w, "draining", http.StatusServiceUnavailable)
+		if err := ready(); err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 			return
 		}
 		_, _ = io.WriteString(w, "ok\n")
@@ -37,4 +36,10 @@ func adminHandler(registry *prometheus.Registry, e *enforcement.Enforcement, dra
 		_ = encoder.Encode(e.View()) // the caller may be gone
 	})
 	return mux
+}
+
+// isLoopback tells that an http.Request's RemoteAddr is on this machine.
+func isLoopback(remote string) bool {
+	peer, err := netip.ParseAddrPort(remote)
+	return err == nil && peer.Addr().Unmap().IsLoopback()
 }

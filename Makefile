@@ -18,8 +18,8 @@ run: ## Limit a small demo application on this machine, and show what to try
 	@hack/run.sh
 
 .PHONY: test
-test: redis-server ## Run every test with the race detector, against a real Redis
-	@$(GOTEST) -race -timeout 15m ./...
+test: redis-server kubernetes ## Run every test with the race detector, against a real Redis and a real API server
+	@KUBEBUILDER_ASSETS=$(KUBERNETES) $(GOTEST) -race -timeout 15m ./...
 
 ##@ Develop
 

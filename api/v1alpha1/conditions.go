@@ -15,7 +15,8 @@ const (
 	// ConditionEnforced is True when every enforcer that should enforce this
 	// generation has confirmed it and reaches Redis.
 	// Reasons: Enforced, Shadow, Disabled, NoMatchingWorkload, NotInjected,
-	// Bypassed, Pending, RedisUnreachable, UnsupportedByEnforcer.
+	// Bypassed, Pending, RedisUnreachable, UnsupportedByEnforcer, or the reason of
+	// Accepted or ResolvedRefs where that is not met.
 	ConditionEnforced = "Enforced"
 
 	// ConditionReady sums up the others, for waits and for kstatus. Both kinds

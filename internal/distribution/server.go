@@ -157,8 +157,8 @@ const protocol = 1
 
 var errEnding = status.Error(codes.Unavailable, "this replica ends: turn to another one")
 
-// errBusy is an Authenticator's error when it could not find out.
-var errBusy = errors.New("nobody can say now whether the token is good")
+// ErrBusy is an Authenticator's error when it could not find out.
+var ErrBusy = errors.New("nobody can say now whether the token is good")
 
 func (s *Server) authenticate(ctx context.Context, token string) (Identity, error) {
 	if token == "" {
@@ -166,8 +166,8 @@ func (s *Server) authenticate(ctx context.Context, token string) (Identity, erro
 	}
 	who, err := s.options.Authenticate.Authenticate(ctx, token)
 	switch {
-	case errors.Is(err, errBusy), ctx.Err() != nil:
-		return who, status.Error(codes.Unavailable, errBusy.Error())
+	case errors.Is(err, ErrBusy), ctx.Err() != nil:
+		return who, status.Error(codes.Unavailable, ErrBusy.Error())
 	case err != nil:
 		s.options.Logger.Warn("an enforcer is refused", "reason", err.Error())
 		return who, status.Error(codes.Unauthenticated, err.Error())

@@ -59,6 +59,8 @@ func (a *Audience) sees(p *PolicyItem) bool {
 	switch {
 	case !a.reaches(p.Name.Namespace):
 		return false
+	case p.held:
+		return true
 	case a.Gateway:
 		return p.domain
 	}

@@ -13,14 +13,10 @@ type Cache struct {
 	mu          sync.Mutex
 	synced      bool
 	shadow      bool
-	policies    map[policy.Name]*policyEntry
-	byNamespace map[string]map[policy.Name]*policyEntry
+	policies    map[policy.Name]*PolicyItem
+	byNamespace map[string]map[policy.Name]*PolicyItem
 	backends    map[policy.Name]*backendEntry
 	audiences   map[string]*audienceEntry
-}
-
-type policyEntry struct {
-	item *PolicyItem
 }
 
 // backendEntry is a backend, with the shared login and with those of namespaces.
@@ -41,8 +37,8 @@ type watcher struct{ notify func() }
 // New returns a Cache that knows nothing, and says so until Synced.
 func New() *Cache {
 	return &Cache{
-		policies:    map[policy.Name]*policyEntry{},
-		byNamespace: map[string]map[policy.Name]*policyEntry{},
+		policies:    map[policy.Name]*PolicyItem{},
+		byNamespace: map[string]map[policy.Name]*PolicyItem{},
 		backends:    map[policy.Name]*backendEntry{},
 		audiences:   map[string]*audienceEntry{},
 	}
@@ -68,20 +64,30 @@ func (c *Cache) SetPolicy(p Policy) error {
 	if item.shadow, err = p.item(true); err != nil {
 		return fmt.Errorf("policy %s: %w", p.Name, err)
 	}
+	c.put(item)
+	return nil
+}
+
+func (c *Cache) put(item *PolicyItem) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	before := c.policies[p.Name]
-	if before != nil && before.item.Digest == item.Digest {
-		return nil
+	before := c.policies[item.Name]
+	if before != nil && before.Digest == item.Digest {
+		return
 	}
-	e := &policyEntry{item}
-	c.policies[p.Name] = e
-	if c.byNamespace[p.Name.Namespace] == nil {
-		c.byNamespace[p.Name.Namespace] = map[policy.Name]*policyEntry{}
+	c.policies[item.Name] = item
+	namespace := item.Name.Namespace
+	if c.byNamespace[namespace] == nil {
+		c.byNamespace[namespace] = map[policy.Name]*PolicyItem{}
 	}
-	c.byNamespace[p.Name.Namespace][p.Name] = e
-	c.wake(func(a *Audience) bool { return a.sees(item) || before != nil && a.sees(before.item) })
-	return nil
+	c.byNamespace[namespace][item.Name] = item
+	c.wake(func(a *Audience) bool { return a.sees(item) || before != nil && a.sees(before) })
+}
+
+// HoldPolicy tells that a policy can't be enforced as it is now. Enforcers keep what
+// they have of it.
+func (c *Cache) HoldPolicy(name policy.Name) {
+	c.put(&PolicyItem{Name: name, held: true, Digest: digest("held", name)})
 }
 
 // DeletePolicy forgets a policy.
@@ -97,7 +103,7 @@ func (c *Cache) DeletePolicy(name policy.Name) {
 	if len(c.byNamespace[name.Namespace]) == 0 {
 		delete(c.byNamespace, name.Namespace)
 	}
-	c.wake(func(a *Audience) bool { return a.sees(e.item) })
+	c.wake(func(a *Audience) bool { return a.sees(e) })
 }
 
 // SetBackend puts a backend in place of what was known of it.
@@ -202,9 +208,9 @@ func (c *Cache) Watch(a Audience, notify func()) (stop func()) {
 // wakeUsers wakes those who see a policy that counts in a backend.
 func (c *Cache) wakeUsers(backend policy.Name) {
 	var users []*PolicyItem
-	for _, e := range c.policies {
-		if e.item.Login.Backend == backend {
-			users = append(users, e.item)
+	for _, p := range c.policies {
+		if p.Login.Backend == backend {
+			users = append(users, p)
 		}
 	}
 	c.wake(func(a *Audience) bool {

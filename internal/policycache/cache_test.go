@@ -211,11 +211,15 @@ func TestPoliciesAreWithheldFromThoseWhoCannot(t *testing.T) {
 	}
 }
 
-func TestPolicyWithoutBackendIsNotSeen(t *testing.T) {
-	p := selecting("a", "lost", "")
-	p.Backend.Name = "nowhere"
-	if v := view(t, filled(t, p), pod("a", "web")); len(v.Policies) != 0 {
-		t.Error("a policy is seen that has nowhere to count")
+func TestWhatNobodyCanEnforceIsKeptAsItWas(t *testing.T) {
+	lost := selecting("a", "lost", "")
+	lost.Backend.Name = "nowhere"
+	c := filled(t, lost, selecting("a", "broken", "web"))
+	c.HoldPolicy(policy.Name{Namespace: "a", Name: "broken"})
+	v := view(t, c, pod("a", "api"))
+	want := []Withheld{{Name: policy.Name{Namespace: "a", Name: "broken"}}, {Name: lost.Name, Generation: 1}}
+	if diff := cmp.Diff(want, v.Withheld); diff != "" || len(v.Policies) != 0 {
+		t.Errorf("%d policies; withheld, -want +got:\n%s", len(v.Policies), diff)
 	}
 }
 

@@ -55,6 +55,7 @@ type PolicyItem struct {
 	// Digest is of all that an enforcer is told of the policy.
 	Digest Digest
 
+	held     bool // as HoldPolicy says
 	features []string
 	domain   bool
 	selector selector

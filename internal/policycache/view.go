@@ -16,16 +16,17 @@ type View struct {
 	Policies []*PolicyItem
 	// Backends are those that Policies and Withheld count in, in order.
 	Backends []*BackendItem
-	// Withheld are policies that need what the audience lacks. It keeps what it
-	// had of them.
+	// Withheld are policies that can't be enforced as they are now. The audience
+	// keeps what it had of them.
 	Withheld []Withheld
 }
 
-// Withheld is a policy that an audience can't enforce.
+// Withheld is a policy that an audience can't enforce, or nobody can: because it is
+// invalid or its backend is not known.
 type Withheld struct {
 	Name       policy.Name
 	Generation int64
-	// Lacking are the features, in order.
+	// Lacking are the features that the audience lacks, in order.
 	Lacking []string
 }
 
@@ -34,17 +35,17 @@ func (c *Cache) view(a *Audience) *View {
 	v := &View{}
 	backends := map[LoginName]*BackendItem{}
 	for _, name := range c.within(a) {
-		e := c.policies[name]
-		item := e.item
-		if c.shadow {
-			item = e.item.shadow
-		}
+		item := c.policies[name]
 		if !a.sees(item) {
 			continue
 		}
 		b := c.backendFor(item)
-		if b == nil {
-			continue // its controller waits for the backend
+		if item.held || b == nil {
+			v.Withheld = append(v.Withheld, Withheld{Name: name, Generation: item.Generation})
+			continue
+		}
+		if c.shadow {
+			item = item.shadow
 		}
 		backends[b.LoginName] = b
 		if lacking := missing(item.features, a.Features); len(lacking) > 0 {

@@ -25,7 +25,12 @@ type Certificates struct {
 	Client, ClientKey []byte
 
 	dir string
+	// server and serverKey are what a server on loopback shows.
+	server, serverKey []byte
 }
+
+// Server returns the certificate of a server on loopback, and its key, in PEM.
+func (c *Certificates) Server() (certificate, key []byte) { return c.server, c.serverKey }
 
 // NewCertificates makes an authority, a certificate for servers on loopback and
 // one for clients.
@@ -43,8 +48,9 @@ func NewCertificates(t testing.TB) *Certificates {
 	c.Client, c.ClientKey = sign(t, client, authority, clientKey, key), encodeKey(t, clientKey)
 
 	c.write(t, "ca.pem", c.CA)
-	c.write(t, "server.pem", sign(t, server, authority, serverKey, key))
-	c.write(t, "server-key.pem", encodeKey(t, serverKey))
+	c.server, c.serverKey = sign(t, server, authority, serverKey, key), encodeKey(t, serverKey)
+	c.write(t, "server.pem", c.server)
+	c.write(t, "server-key.pem", c.serverKey)
 	return c
 }
 

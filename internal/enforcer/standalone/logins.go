@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/weir-dev/weir/internal/enforcer/backends"
 	"github.com/weir-dev/weir/internal/enforcer/filesource"
 	"github.com/weir-dev/weir/internal/enforcer/redisstore"
 	"github.com/weir-dev/weir/internal/policy"
@@ -66,7 +67,7 @@ func compareNames(a, b policy.Name) int {
 func (r *resolver) usersOf(b *filesource.Backend) map[string]map[string]bool {
 	users := map[string]map[string]bool{}
 	add := func(namespace string) {
-		secret := secretFor(b.RedisBackend, namespace)
+		secret := backends.SecretFor(b.RedisBackend, namespace)
 		if users[secret] == nil {
 			users[secret] = map[string]bool{}
 		}

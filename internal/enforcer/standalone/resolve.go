@@ -6,9 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/weir-dev/weir/api/v1alpha1"
 	"github.com/weir-dev/weir/internal/enforcer/backends"
 	"github.com/weir-dev/weir/internal/enforcer/filesource"
@@ -68,7 +65,7 @@ func (r *resolver) targetOf(p *filesource.Policy) *backends.Target {
 		r.report(p.Source, "spec.redisRef", "policy %s/%s: RedisBackend %s does not permit policies of namespace %s; see its spec.allowedNamespaces in %s", p.Namespace, p.Name, name, p.Namespace, b.Place())
 		return nil
 	}
-	as := login{name, secretFor(b.RedisBackend, p.Namespace)}
+	as := login{name, backends.SecretFor(b.RedisBackend, p.Namespace)}
 	t, ok := r.targets[as]
 	if !ok {
 		t = r.connect(&b, as.secret)
@@ -91,45 +88,11 @@ func (r *resolver) known() string {
 
 // backendOf names the backend of a policy.
 func backendOf(p *filesource.Policy) policy.Name {
-	name := policy.Name{Namespace: p.Namespace, Name: defaultBackend}
-	if ref := p.Spec.RedisRef; ref != nil {
-		name.Name = ref.Name
-		if ref.Namespace != "" {
-			name.Namespace = ref.Namespace
-		}
-	}
-	return name
+	return backends.NameFor(p.Namespace, p.Spec.RedisRef)
 }
 
 // permits follows allowedNamespaces. Files know no namespaces' labels but the one
 // that every namespace has, its name.
 func permits(b *v1alpha1.RedisBackend, namespace string) bool {
-	allowed := b.Spec.AllowedNamespaces
-	if b.Namespace == namespace {
-		return true
-	}
-	if allowed == nil {
-		return false
-	}
-	switch allowed.From {
-	case v1alpha1.NamespacesFromAll:
-		return true
-	case v1alpha1.NamespacesFromSelector:
-		selector, err := metav1.LabelSelectorAsSelector(allowed.Selector)
-		return err == nil && selector.Matches(labels.Set{"kubernetes.io/metadata.name": namespace})
-	}
-	return false
-}
-
-// secretFor names the Secret by which policies of a namespace log in.
-func secretFor(b *v1alpha1.RedisBackend, namespace string) string {
-	for _, own := range b.Spec.NamespaceCredentials {
-		if own.Namespace == namespace {
-			return own.SecretRef.Name
-		}
-	}
-	if b.Spec.CredentialsSecretRef != nil {
-		return b.Spec.CredentialsSecretRef.Name
-	}
-	return ""
+	return backends.Permits(b, namespace, map[string]string{"kubernetes.io/metadata.name": namespace})
 }

@@ -16,11 +16,7 @@ import (
 // Embedded is the Redis in this process, as --redis names it.
 const Embedded = "embedded"
 
-const (
-	// defaultBackend is the name of the RedisBackend of policies without redisRef.
-	defaultBackend   = "default"
-	defaultRedisPort = "6379"
-)
+const defaultRedisPort = "6379"
 
 const redisForm = "write redis://host:port, redis://user:password@host:port/database, rediss:// for TLS, or embedded"
 

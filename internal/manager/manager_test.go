@@ -64,9 +64,13 @@ func newBed(t *testing.T) *bed {
 	t.Helper()
 	b := &bed{Cluster: cluster.Start(t), t: t, dir: t.TempDir()}
 	writeCertificate(t, b.dir)
+	b.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "weir-system"}})
+	b.Apply("rbac/manager.yaml")
 	t.Cleanup(func() {
-		if strings.Contains(b.logged.String(), canary) {
-			t.Error("the log holds a secret")
+		for _, bad := range []string{canary, "forbidden"} {
+			if strings.Contains(b.logged.String(), bad) {
+				t.Errorf("the log says %s", bad)
+			}
 		}
 	})
 	return b
@@ -87,11 +91,12 @@ func writeCertificate(t *testing.T, dir string) {
 	}
 }
 
-// run runs a manager until the test ends, or until it is stopped.
+// run runs a manager until the test ends, or until it is stopped. It may do what the
+// manager's role says and nothing else.
 func (b *bed) run() (stop func()) {
 	b.t.Helper()
 	m, err := New(b.t.Context(), Config{
-		Cluster: b.Config, StreamListen: "127.0.0.1:0", HealthListen: "0", MetricsListen: "0",
+		Cluster: b.As("weir-system", "weir-manager"), LeaderElection: true, Namespace: "weir-system", StreamListen: "127.0.0.1:0", HealthListen: "0", MetricsListen: "0",
 		CertFile: filepath.Join(b.dir, "tls.crt"), KeyFile: filepath.Join(b.dir, "tls.key"),
 		Logger: slog.New(slog.NewTextHandler(&b.logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	})
@@ -261,10 +266,99 @@ func TestPolicyReachesItsEnforcers(t *testing.T) {
 	b.Pod("shop", "web-2", map[string]string{"app": "web"}, "app")
 	b.awaitCondition("RateLimitPolicy", "shop", "storefront", "Ready", "False/NotInjected")
 
+	b.mustNotShow(canary)
+
 	stop()
 	if code := get(t, s.Addr()); code != http.StatusTooManyRequests {
 		t.Errorf("without a manager a request gets %d", code)
 	}
+}
+
+// mustNotShow looks for a secret in all that is not a Secret.
+func (b *bed) mustNotShow(secret string) {
+	b.t.Helper()
+	for kind, version := range map[string]string{"RateLimitPolicy": "weir.dev/v1alpha1", "RedisBackend": "weir.dev/v1alpha1", "Event": "events.k8s.io/v1", "Pod": "v1"} {
+		list := &unstructured.UnstructuredList{}
+		list.SetAPIVersion(version)
+		list.SetKind(kind + "List")
+		if err := b.Client.List(b.t.Context(), list); err != nil {
+			b.t.Fatal(err)
+		}
+		if len(list.Items) == 0 {
+			b.t.Errorf("there is no %s", kind)
+		}
+		text, err := list.MarshalJSON()
+		if err != nil || strings.Contains(string(text), secret) {
+			b.t.Errorf("%s shows a secret (%v)", kind, err)
+		}
+	}
+}
+
+// TestBadObjectStopsNothingElse stores a policy as it was possible before there was
+// validation.
+func TestBadObjectStopsNothingElse(t *testing.T) {
+	b := newBed(t)
+	redis := redistest.Start(t)
+	b.Namespace("shop")
+	b.Create(object("RedisBackend", "shop", "default", map[string]any{"mode": "Standalone", "addresses": []any{redis.Addr()}, "timeouts": map[string]any{"decision": "1s"}}))
+	b.withoutValidation(func() {
+		b.Create(
+			object("RateLimitPolicy", "shop", "number", map[string]any{"selector": map[string]any{}, "rules": []any{map[string]any{"name": "r", "limit": int64(1), "window": int64(60)}}}),
+			object("RateLimitPolicy", "shop", "text", map[string]any{"selector": map[string]any{}, "rules": "none"}),
+		)
+	})
+	b.run()
+	b.Create(object("RateLimitPolicy", "shop", "good", map[string]any{"selector": map[string]any{}, "rules": rules(1)}))
+	s := b.sidecar(b.Pod("shop", "web-1", nil, controllers.ContainerName))
+	b.awaitCondition("RateLimitPolicy", "shop", "good", "Ready", "True/Enforced")
+	for i, want := range []int{200, 429} {
+		if code := get(t, s.Addr()); code != want {
+			t.Errorf("request %d gets %d, want %d", i+1, code, want)
+		}
+	}
+	good := object("RateLimitPolicy", "shop", "good", nil)
+	if err := b.Client.Delete(t.Context(), good); err != nil {
+		t.Fatal(err)
+	}
+	b.Await("nothing is left of a deleted policy", func() error {
+		if code := get(t, s.Addr()); code != http.StatusOK {
+			return fmt.Errorf("%d", code)
+		}
+		return nil
+	})
+}
+
+// withoutValidation has the API server take everything meanwhile.
+func (b *bed) withoutValidation(do func()) {
+	b.t.Helper()
+	crd := &unstructured.Unstructured{}
+	crd.SetAPIVersion("apiextensions.k8s.io/v1")
+	crd.SetKind("CustomResourceDefinition")
+	name := types.NamespacedName{Name: "ratelimitpolicies.weir.dev"}
+	change := func(schema func(*unstructured.Unstructured) any) {
+		b.t.Helper()
+		b.Await("the definition is written", func() error {
+			if err := b.Client.Get(b.t.Context(), name, crd); err != nil {
+				return err
+			}
+			versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+			versions[0].(map[string]any)["schema"] = schema(crd)
+			_ = unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions")
+			return b.Client.Update(b.t.Context(), crd)
+		})
+	}
+	var strict any
+	change(func(crd *unstructured.Unstructured) any {
+		versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+		strict = versions[0].(map[string]any)["schema"]
+		return map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}
+	})
+	b.Await("everything is taken", func() error {
+		probe := object("RateLimitPolicy", "shop", "probe", map[string]any{"rules": "none"})
+		return b.Client.Create(b.t.Context(), probe)
+	})
+	do()
+	change(func(*unstructured.Unstructured) any { return strict })
 }
 
 // edit changes a spec as kubectl does.

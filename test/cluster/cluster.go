@@ -5,7 +5,10 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -15,6 +18,8 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,6 +54,8 @@ func Start(t testing.TB) *Cluster {
 		BinaryAssetsDirectory: assets,
 		CRDDirectoryPaths:     []string{filepath.Join(root, "config", "crd")},
 		ErrorIfCRDPathMissing: true,
+		// A busy machine is no reason to fail.
+		ControlPlaneStartTimeout: 3 * time.Minute, ControlPlaneStopTimeout: time.Minute,
 	}}
 	var err error
 	if c.Config, err = c.environment.Start(); err != nil {
@@ -125,6 +132,36 @@ func (c *Cluster) Token(pod *corev1.Pod, audience string, lasting time.Duration)
 		c.t.Fatal(err)
 	}
 	return got.Status.Token
+}
+
+// Apply creates every object of a file of the project's config folder.
+func (c *Cluster) Apply(file string) {
+	c.t.Helper()
+	text, err := os.ReadFile(filepath.Join(sourceRoot(), "config", file))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), len(text))
+	for {
+		u := &unstructured.Unstructured{}
+		switch err := documents.Decode(u); {
+		case errors.Is(err, io.EOF):
+			return
+		case err != nil:
+			c.t.Fatalf("%s: %v", file, err)
+		}
+		c.Create(u)
+	}
+}
+
+// As is the configuration of a service account, which may do what its roles say.
+func (c *Cluster) As(namespace, account string) *rest.Config {
+	config := rest.CopyConfig(c.Config)
+	config.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + namespace + ":" + account,
+		Groups:   []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
+	}
+	return config
 }
 
 // Await waits until there is no problem any more.

@@ -402,9 +402,9 @@ func TestIdleClusterSeesNoWrites(t *testing.T) {
 		}
 		return nil
 	})
-	// A label of another pod has every policy looked at again.
-	pod := b.Pod("shop", "bystander", nil, "app")
-	pod.Labels = map[string]string{"a": "b"}
+	// A pod that is never ready has every policy looked at again, and changes nothing.
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "bystander"}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Image: "none"}}}}
+	b.Create(pod)
 	if err := b.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -127,7 +128,7 @@ func TestLimitsThatCannotBeCountedAreRefused(t *testing.T) {
 	for _, limit := range []string{"9007199254740992", "9007199254740993", "9223372036854775807", "9223372036854775808", "1.5", "-1", `"100"`, "null"} {
 		file := t.TempDir() + "/policies.yaml"
 		write(t, file, policy("p", "  rules: [{name: r, limit: "+limit+", window: 1m}]\n"))
-		_, err := standalone.New(t.Context(), standalone.Config{Policies: []string{file}})
+		_, err := standalone.New(t.Context(), standalone.Config{Policies: []string{file}, Upstream: &url.URL{Scheme: "http", Host: "127.0.0.1:1"}})
 		if err == nil || !strings.Contains(err.Error(), "spec.rules[0].limit") {
 			t.Errorf("limit %s: %v", limit, err)
 		}

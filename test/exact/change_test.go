@@ -20,21 +20,23 @@ const witnessed = `{"metadata": {"namespace": "shop", "name": "keys"}, "spec": {
 func TestFailoverAdmitsAgainWhatRedisLost(t *testing.T) {
 	for _, test := range []struct {
 		reason string
-		start  func(*testing.T) (s site, strike func())
+		// lossless tells that the new primary has all that the old one answered.
+		lossless bool
+		start    func(*testing.T) (s site, strike func())
 	}{
-		{"Sentinels change a primary that is well", func(t *testing.T) (site, func()) {
+		{"Sentinels change a primary that is well", false, func(t *testing.T) (site, func()) {
 			s, g := sentinels(t)
 			return s, func() { g.Failover() }
 		}},
-		{"Sentinels replace a dead primary", func(t *testing.T) (site, func()) {
+		{"Sentinels replace a dead primary", false, func(t *testing.T) (site, func()) {
 			s, g := sentinels(t)
 			return s, func() { g.KillPrimary() }
 		}},
-		{"a replica takes a Cluster's slots over", func(t *testing.T) (site, func()) {
+		{"a replica takes a Cluster's slots over", true, func(t *testing.T) (site, func()) {
 			s, c := cluster(t, 1)
 			return s, func() { c.FailOver(c.MasterOf("{shop/keys}")) }
 		}},
-		{"a Cluster's master dies", func(t *testing.T) (site, func()) {
+		{"a Cluster's master dies", false, func(t *testing.T) (site, func()) {
 			s, c := cluster(t, 1)
 			return s, func() { c.KillMaster(c.MasterOf("{shop/keys}")) }
 		}},
@@ -55,15 +57,15 @@ func TestFailoverAdmitsAgainWhatRedisLost(t *testing.T) {
 				w.stop()
 			}
 			excess := judgement{rule: "everyone", window: window, limit: limit, exactly: true, after: well, full: 2}.judge(t, c.total)
-			var admitted int64
-			for _, n := range c.total.Admitted["total"] {
-				admitted += n
-			}
+			admitted := c.total.admitted("total")
 			counted, _ := s.counted(t, "shop/keys/total")
-			if lost := admitted - counted + c.total.Failed; excess > lost {
+			if lost := admitted - counted + c.total.InDoubt; excess > lost {
 				t.Errorf("%d are admitted beyond the limit, and Redis lost %d", excess, lost)
 			}
-			t.Logf("%d admitted, %d counted after the failover, %d failed", admitted, counted, c.total.Failed)
+			if test.lossless && (excess > 0 || admitted > counted) {
+				t.Errorf("%d are admitted beyond the limit, %d in all, %d counted, though nothing need be lost", excess, admitted, counted)
+			}
+			t.Logf("%d admitted, %d counted after the failover, %d failed, %d of them in doubt", admitted, counted, c.total.Failed, c.total.InDoubt)
 		})
 	}
 }
@@ -120,6 +122,8 @@ func TestNoCounterOutlivesItsWindow(t *testing.T) {
 	for _, w := range hired {
 		w.stop()
 	}
+	judgement{rule: "any-of-user", window: short, limit: 20}.never(t, c.total)
+	judgement{rule: "any-of-path", window: short, limit: 50}.never(t, c.total)
 	t.Logf("%d looks at keys, %d requests of enforcers that lived", n, c.total.Allowed+c.total.Denied)
 }
 

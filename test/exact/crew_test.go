@@ -107,26 +107,26 @@ type judgement struct {
 // full. It returns by how much windows are over.
 func (j judgement) judge(t *testing.T, r report) (excess int64) {
 	t.Helper()
-	counters := 0
+	counters, full := 0, 0
 	for counter, windows := range r.Admitted {
 		if counter == j.rule || strings.HasPrefix(counter, j.rule+" ") {
-			counters++
-			excess += j.judgeCounter(t, counter, windows)
+			whole, over := j.judgeCounter(t, counter, windows)
+			counters, full, excess = counters+1, full+whole, excess+over
 		}
 	}
 	if counters == 0 {
 		t.Errorf("nothing is admitted by rule %s", j.rule)
 	}
+	t.Logf("%s: %d counters, %d full windows of %d s, limit %d, %d over in all", j.rule, counters, full, j.window, j.limit, excess)
 	return excess
 }
 
-func (j judgement) judgeCounter(t *testing.T, counter string, windows map[int64]int64) (excess int64) {
+func (j judgement) judgeCounter(t *testing.T, counter string, windows map[int64]int64) (full int, excess int64) {
 	t.Helper()
 	first, last := int64(1<<62), int64(0)
 	for end := range windows {
 		first, last = min(first, end), max(last, end)
 	}
-	full := 0
 	for end := first; end <= last; end += j.window {
 		n := windows[end]
 		excess += max(n-j.limit, 0)
@@ -141,8 +141,7 @@ func (j judgement) judgeCounter(t *testing.T, counter string, windows map[int64]
 	if full < j.full {
 		t.Errorf("%s: %d full windows, want %d", counter, full, j.full)
 	}
-	t.Logf("%s: %d full windows of %d s, limit %d, %d over in all", counter, full, j.window, j.limit, excess)
-	return excess
+	return full, excess
 }
 
 // never wants no window to be over.

@@ -59,6 +59,8 @@ type report struct {
 	Admitted map[string]map[int64]int64
 	// Allowed, Denied and Failed are requests.
 	Allowed, Denied, Failed int64
+	// InDoubt is how many of those that failed may be charged.
+	InDoubt int64
 	// Least is the least that was ever remaining.
 	Least int64
 }
@@ -72,6 +74,19 @@ func (r *report) admit(counter string, end, n int64) {
 	r.Admitted[counter][end] += n
 }
 
+// admitted is what all counters of a rule admitted.
+func (r *report) admitted(rule string) (total int64) {
+	for counter, windows := range r.Admitted {
+		if counter != rule && !strings.HasPrefix(counter, rule+" ") {
+			continue
+		}
+		for _, n := range windows {
+			total += n
+		}
+	}
+	return total
+}
+
 func (r *report) add(other report) {
 	for counter, windows := range other.Admitted {
 		for end, n := range windows {
@@ -81,6 +96,7 @@ func (r *report) add(other report) {
 	r.Allowed += other.Allowed
 	r.Denied += other.Denied
 	r.Failed += other.Failed
+	r.InDoubt += other.InDoubt
 	r.Least = min(r.Least, other.Least)
 }
 
@@ -101,7 +117,8 @@ func work(text string) error {
 	if err := json.Unmarshal([]byte(text), &j); err != nil {
 		return err
 	}
-	l, closeAll, err := newLimiter(j)
+	unsure := new(doubts)
+	l, closeAll, err := newLimiter(j, unsure)
 	if err != nil {
 		return err
 	}
@@ -118,6 +135,7 @@ func work(text string) error {
 	running.Wait()
 	closeAll()
 	total := newReport()
+	total.InDoubt = unsure.Load()
 	for _, r := range reports {
 		total.add(r)
 	}
@@ -125,7 +143,7 @@ func work(text string) error {
 }
 
 // newLimiter is put together as in an enforcer, but for the clock.
-func newLimiter(j job) (*limiter.Limiter, func(), error) {
+func newLimiter(j job, observer limiter.Observer) (*limiter.Limiter, func(), error) {
 	target := backends.New(policy.Name{Namespace: "shop", Name: "redis"})
 	target.Budget = patience
 	c := &target.Config
@@ -153,7 +171,7 @@ func newLimiter(j job) (*limiter.Limiter, func(), error) {
 		return nil, nil, err
 	}
 	stores.Warm()
-	l := limiter.New(limiter.Options{})
+	l := limiter.New(limiter.Options{Observer: observer})
 	l.Swap(&limiter.Snapshot{Set: policy.NewSet(compiled), Backends: opened})
 	return l, func() { l.Close(); stores.Close() }, nil
 }

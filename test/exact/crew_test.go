@@ -5,11 +5,11 @@ package exact
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 )
 
@@ -29,6 +29,7 @@ func newCrew(t *testing.T) *crew { return &crew{t: t, total: newReport()} }
 type worker struct {
 	crew *crew
 	cmd  *exec.Cmd
+	in   io.Closer
 	out  bytes.Buffer
 }
 
@@ -42,15 +43,19 @@ func (c *crew) hire(j job) *worker {
 	w := &worker{crew: c, cmd: exec.CommandContext(c.t.Context(), os.Args[0])}
 	w.cmd.Env = append(os.Environ(), jobVariable+"="+string(text))
 	w.cmd.Stdout, w.cmd.Stderr = &w.out, os.Stderr
+	if w.in, err = w.cmd.StdinPipe(); err != nil {
+		c.t.Fatal(err)
+	}
 	if err := w.cmd.Start(); err != nil {
 		c.t.Fatal(err)
 	}
 	return w
 }
 
-// stop has a worker end before its time, and takes its report.
+// stop has a worker end before its time, and takes its report. The end of its
+// input reaches also one that has hardly begun, which a signal would kill.
 func (w *worker) stop() {
-	_ = w.cmd.Process.Signal(syscall.SIGINT) // it may have ended
+	_ = w.in.Close() // it may have ended
 	w.wait()
 }
 

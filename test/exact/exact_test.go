@@ -85,14 +85,14 @@ func TestEveryTopologyIsExact(t *testing.T) {
 			r := run(t, workers, func(int) job {
 				j := s.job
 				j.Policies, j.Methods = []string{everyone, twoWindows, manyKeys}, []string{"GET", "POST", "PUT"}
-				j.Lasting, j.Pace, j.Users, j.Paths = 65*time.Second, pace, users, paths
+				j.Lasting, j.Pace, j.Users, j.Paths = 55*time.Second, pace, users, paths
 				return j
 			})
-			judgement{rule: "everyone", window: window, limit: limit, exactly: true, full: 10}.never(t, r)
-			judgement{rule: "short-of-user", window: window, limit: limit, full: 10}.never(t, r)
+			judgement{rule: "everyone", window: window, limit: limit, exactly: true, full: 9}.never(t, r)
+			judgement{rule: "short-of-user", window: window, limit: limit, full: 9}.never(t, r)
 			judgement{rule: "long-of-user", window: 15, limit: 1200, exactly: true, full: 2}.never(t, r)
-			judgement{rule: "any-of-user", window: window, limit: limit, full: 10}.never(t, r)
-			judgement{rule: "any-of-path", window: window, limit: 300, exactly: true, full: 10}.never(t, r)
+			judgement{rule: "any-of-user", window: window, limit: limit, full: 9}.never(t, r)
+			judgement{rule: "any-of-path", window: window, limit: 300, exactly: true, full: 9}.never(t, r)
 			s.judgeTotal(t, r, "two", "total-of-user")
 			s.judgeTotal(t, r, "keys", "total")
 		})

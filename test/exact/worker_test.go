@@ -6,14 +6,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/netip"
 	"os"
-	"os/signal"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -40,8 +39,8 @@ type job struct {
 	Master    string
 	// Policies are in JSON.
 	Policies []string
-	// Lasting is how long the worker sends unless it is interrupted, Pace how
-	// often each caller does.
+	// Lasting is how long the worker sends unless its input ends, Pace how often
+	// each caller does.
 	Lasting, Pace time.Duration
 	// Methods are what each request has one of. Defaults to GET.
 	Methods []string
@@ -122,10 +121,12 @@ func work(text string) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT)
-	defer stop()
-	ctx, cancel := context.WithTimeout(ctx, j.Lasting)
+	ctx, cancel := context.WithTimeout(context.Background(), j.Lasting)
 	defer cancel()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+	}()
 	reports := make([]report, callers)
 	var running sync.WaitGroup
 	for i := range reports {

@@ -167,7 +167,7 @@ func (c *Cluster) As(namespace, account string) *rest.Config {
 // Await waits until there is no problem any more.
 func (c *Cluster) Await(what string, problem func() error) {
 	c.t.Helper()
-	const patience = 30 * time.Second
+	const patience = 2 * time.Minute
 	for began := time.Now(); ; <-time.After(20 * time.Millisecond) {
 		err := problem()
 		if err == nil {

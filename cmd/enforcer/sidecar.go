@@ -45,7 +45,7 @@ machine /debug/policies.`,
 	flags.StringVar(&f.manager, "manager", "", "`ADDR` of the manager's stream, host:port (required)")
 	f.addUpstream(flags)
 	flags.StringVar(&f.tokenFile, "token-file", "/var/run/secrets/weir.dev/token", "`FILE` with a service account token of audience weir.dev/stream")
-	flags.StringVar(&f.caFile, "ca-file", "/var/run/secrets/weir.dev/ca.crt", "`FILE` with the authorities of the manager's certificate, in PEM form")
+	flags.StringVar(&f.caFile, "ca-file", "/var/run/secrets/weir.dev/ca.crt", "`FILE` with the authorities of the manager's certificate, in PEM form; once connected, those that the manager names count as well")
 	flags.StringVar(&f.serverName, "server-name", "", "`NAME` in the manager's certificate; absent: the host of --manager")
 	flags.DurationVar(&f.patience, "first-policies-timeout", 10*time.Second, "`TIME` to wait for the first policies before being ready without them")
 	f.addRest(flags)

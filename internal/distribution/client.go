@@ -41,7 +41,10 @@ type ClientOptions struct {
 	Apply func(*Set) error
 	// Unreachable lists the backends that can't be reached now.
 	Unreachable func() []policycache.LoginName
-	Logger      *slog.Logger
+	// Trust is told by which authorities to know managers from now on, in PEM form.
+	// Defaults to nobody.
+	Trust  func(authorities []byte)
+	Logger *slog.Logger
 }
 
 // Client is an enforcer's end of a stream.
@@ -175,6 +178,12 @@ func (c *Client) open(ctx context.Context) (_ streampb.Policies_FollowClient, to
 
 // hear takes up a message, and answers a commit.
 func (c *Client) hear(stream streampb.Policies_FollowClient, m *streampb.FromManager) error {
+	if a := m.GetAuthorities(); a != nil {
+		if c.options.Trust != nil {
+			c.options.Trust(a.GetCertificates())
+		}
+		return nil
+	}
 	set, err := c.sets.take(m)
 	if err != nil {
 		return err

@@ -154,12 +154,12 @@ func (b *book) all() []Confirmation {
 	return list
 }
 
-// sessionsOf lists the sessions of a pod, whatever its UID.
-func (b *book) sessionsOf(namespace, pod string) (list []*session) {
+// sessions lists the sessions of some enforcers.
+func (b *book) sessions(of func(*entry) bool) (list []*session) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, e := range b.entries {
-		if e.Namespace == namespace && e.Pod == pod && e.session != nil {
+		if e.session != nil && of(e) {
 			list = append(list, e.session)
 		}
 	}

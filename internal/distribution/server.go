@@ -35,7 +35,10 @@ type ServerOptions struct {
 	// Changed is told that what enforcers of a namespace, or gateways, have in force
 	// may be another. It must not block. Defaults to nobody.
 	Changed func(namespace string, gateway bool)
-	Logger  *slog.Logger
+	// Authorities are those by which enforcers should know managers, in PEM form;
+	// nil if that is not known. Defaults to that.
+	Authorities func() []byte
+	Logger      *slog.Logger
 	// Now defaults to time.Now.
 	Now func() time.Time
 }
@@ -57,6 +60,9 @@ func NewServer(options ServerOptions) *Server {
 	if options.Changed == nil {
 		options.Changed = func(string, bool) {}
 	}
+	if options.Authorities == nil {
+		options.Authorities = func() []byte { return nil }
+	}
 	return &Server{
 		options: options,
 		book:    book{now: options.Now, changed: options.Changed, entries: map[string]*entry{}},
@@ -76,6 +82,13 @@ func (s *Server) Connected() int { return s.book.count() }
 // Close ends all streams. Enforcers turn to another replica.
 func (s *Server) Close() { close(s.ending) }
 
+// AuthoritiesChanged has all enforcers told of the authorities that hold now.
+func (s *Server) AuthoritiesChanged() {
+	for _, session := range s.book.sessions(func(*entry) bool { return true }) {
+		session.notify()
+	}
+}
+
 // PodGone ends the streams of a pod that was deleted, and forgets what it confirmed.
 func (s *Server) PodGone(namespace, pod, uid string) {
 	who := Identity{Namespace: namespace, Pod: pod, UID: uid}
@@ -86,7 +99,7 @@ func (s *Server) PodGone(namespace, pod, uid string) {
 
 // PodChanged tells the labels that a pod has now. What its enforcer sees follows.
 func (s *Server) PodChanged(namespace, pod string, labels map[string]string) {
-	for _, session := range s.book.sessionsOf(namespace, pod) {
+	for _, session := range s.book.sessions(func(e *entry) bool { return e.Namespace == namespace && e.Pod == pod }) {
 		session.relabel(labels)
 	}
 }

@@ -31,6 +31,7 @@ type session struct {
 	confirmed    *policycache.View
 	sent         *policycache.View // and not answered yet
 	refused      *policycache.View // by the enforcer, which keeps the one before
+	authorities  []byte            // that were sent
 }
 
 func newSession(s *Server, stream streampb.Policies_FollowServer, who Identity, hello *streampb.Hello) *session {
@@ -137,6 +138,9 @@ func (s *session) listen() {
 // serve sends the newest set, unless the enforcer has it, has refused it or has an
 // answer to give first.
 func (s *session) serve() error {
+	if err := s.introduceManagers(); err != nil {
+		return err
+	}
 	if s.sent != nil {
 		return nil
 	}
@@ -152,6 +156,16 @@ func (s *session) serve() error {
 	}
 	s.sent = view
 	return sendSet(s.stream.Send, s.confirmed, view)
+}
+
+// introduceManagers sends the authorities of managers if they are others than before.
+func (s *session) introduceManagers() error {
+	now := s.server.options.Authorities()
+	if now == nil || bytes.Equal(now, s.authorities) {
+		return nil
+	}
+	s.authorities = now
+	return s.stream.Send(&streampb.FromManager{Message: &streampb.FromManager_Authorities{Authorities: &streampb.Authorities{Certificates: now}}})
 }
 
 func same(a, b *policycache.View) bool {

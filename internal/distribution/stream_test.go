@@ -84,13 +84,21 @@ func (m *manager) know(token string, who Identity) {
 
 func startManager(t *testing.T) *manager {
 	t.Helper()
+	return startManagerWith(t, func(*ServerOptions) {})
+}
+
+// startManagerWith changes how the manager behaves before it begins.
+func startManagerWith(t *testing.T, change func(*ServerOptions)) *manager {
+	t.Helper()
 	m := &manager{t: t, cache: policycache.New(), tokens: map[string]Identity{}}
 	for _, namespace := range []string{"a", "b"} {
 		m.know(namespace, Identity{Namespace: namespace, Pod: "web-1", UID: namespace, Labels: map[string]string{"app": "web"}, Expiry: time.Now().Add(time.Hour)})
 	}
 	certificate, roots := certify(t)
 	m.roots = roots
-	m.Server = NewServer(ServerOptions{Cache: m.cache, Authenticate: m, Logger: slog.New(slog.NewTextHandler(&m.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	options := ServerOptions{Cache: m.cache, Authenticate: m, Logger: slog.New(slog.NewTextHandler(&m.logged, &slog.HandlerOptions{Level: slog.LevelDebug}))}
+	change(&options)
+	m.Server = NewServer(options)
 	grpc := NewGRPC(&tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13})
 	m.Register(grpc)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

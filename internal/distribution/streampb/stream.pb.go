@@ -364,6 +364,7 @@ type FromManager struct {
 	//	*FromManager_RemoveBackend
 	//	*FromManager_Keep
 	//	*FromManager_Commit
+	//	*FromManager_Authorities
 	Message       isFromManager_Message `protobuf_oneof:"message"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -460,6 +461,15 @@ func (x *FromManager) GetCommit() *Commit {
 	return nil
 }
 
+func (x *FromManager) GetAuthorities() *Authorities {
+	if x != nil {
+		if x, ok := x.Message.(*FromManager_Authorities); ok {
+			return x.Authorities
+		}
+	}
+	return nil
+}
+
 type isFromManager_Message interface {
 	isFromManager_Message()
 }
@@ -488,6 +498,10 @@ type FromManager_Commit struct {
 	Commit *Commit `protobuf:"bytes,6,opt,name=commit,proto3,oneof"`
 }
 
+type FromManager_Authorities struct {
+	Authorities *Authorities `protobuf:"bytes,7,opt,name=authorities,proto3,oneof"`
+}
+
 func (*FromManager_Begin) isFromManager_Message() {}
 
 func (*FromManager_Part) isFromManager_Message() {}
@@ -499,6 +513,8 @@ func (*FromManager_RemoveBackend) isFromManager_Message() {}
 func (*FromManager_Keep) isFromManager_Message() {}
 
 func (*FromManager_Commit) isFromManager_Message() {}
+
+func (*FromManager_Authorities) isFromManager_Message() {}
 
 // Begin opens a set. Without complete, the set is what the enforcer has confirmed
 // last, and the changes that follow.
@@ -774,6 +790,53 @@ func (x *Commit) GetVersion() []byte {
 	return nil
 }
 
+// Authorities are those that the enforcer should know managers by from now on. They
+// may come at any time, and say nothing of the set.
+type Authorities struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// certificates are in PEM form.
+	Certificates  []byte `protobuf:"bytes,1,opt,name=certificates,proto3" json:"certificates,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Authorities) Reset() {
+	*x = Authorities{}
+	mi := &file_stream_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Authorities) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Authorities) ProtoMessage() {}
+
+func (x *Authorities) ProtoReflect() protoreflect.Message {
+	mi := &file_stream_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Authorities.ProtoReflect.Descriptor instead.
+func (*Authorities) Descriptor() ([]byte, []int) {
+	return file_stream_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *Authorities) GetCertificates() []byte {
+	if x != nil {
+		return x.Certificates
+	}
+	return nil
+}
+
 type Name struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -784,7 +847,7 @@ type Name struct {
 
 func (x *Name) Reset() {
 	*x = Name{}
-	mi := &file_stream_proto_msgTypes[11]
+	mi := &file_stream_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -796,7 +859,7 @@ func (x *Name) String() string {
 func (*Name) ProtoMessage() {}
 
 func (x *Name) ProtoReflect() protoreflect.Message {
-	mi := &file_stream_proto_msgTypes[11]
+	mi := &file_stream_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -809,7 +872,7 @@ func (x *Name) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Name.ProtoReflect.Descriptor instead.
 func (*Name) Descriptor() ([]byte, []int) {
-	return file_stream_proto_rawDescGZIP(), []int{11}
+	return file_stream_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Name) GetNamespace() string {
@@ -838,7 +901,7 @@ type Login struct {
 
 func (x *Login) Reset() {
 	*x = Login{}
-	mi := &file_stream_proto_msgTypes[12]
+	mi := &file_stream_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -850,7 +913,7 @@ func (x *Login) String() string {
 func (*Login) ProtoMessage() {}
 
 func (x *Login) ProtoReflect() protoreflect.Message {
-	mi := &file_stream_proto_msgTypes[12]
+	mi := &file_stream_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -863,7 +926,7 @@ func (x *Login) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Login.ProtoReflect.Descriptor instead.
 func (*Login) Descriptor() ([]byte, []int) {
-	return file_stream_proto_rawDescGZIP(), []int{12}
+	return file_stream_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Login) GetBackend() *Name {
@@ -893,7 +956,7 @@ type Policy struct {
 
 func (x *Policy) Reset() {
 	*x = Policy{}
-	mi := &file_stream_proto_msgTypes[13]
+	mi := &file_stream_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -905,7 +968,7 @@ func (x *Policy) String() string {
 func (*Policy) ProtoMessage() {}
 
 func (x *Policy) ProtoReflect() protoreflect.Message {
-	mi := &file_stream_proto_msgTypes[13]
+	mi := &file_stream_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -918,7 +981,7 @@ func (x *Policy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Policy.ProtoReflect.Descriptor instead.
 func (*Policy) Descriptor() ([]byte, []int) {
-	return file_stream_proto_rawDescGZIP(), []int{13}
+	return file_stream_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Policy) GetName() *Name {
@@ -966,7 +1029,7 @@ type Backend struct {
 
 func (x *Backend) Reset() {
 	*x = Backend{}
-	mi := &file_stream_proto_msgTypes[14]
+	mi := &file_stream_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -978,7 +1041,7 @@ func (x *Backend) String() string {
 func (*Backend) ProtoMessage() {}
 
 func (x *Backend) ProtoReflect() protoreflect.Message {
-	mi := &file_stream_proto_msgTypes[14]
+	mi := &file_stream_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -991,7 +1054,7 @@ func (x *Backend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backend.ProtoReflect.Descriptor instead.
 func (*Backend) Descriptor() ([]byte, []int) {
-	return file_stream_proto_rawDescGZIP(), []int{14}
+	return file_stream_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Backend) GetLogin() *Login {
@@ -1060,7 +1123,7 @@ type Credentials struct {
 
 func (x *Credentials) Reset() {
 	*x = Credentials{}
-	mi := &file_stream_proto_msgTypes[15]
+	mi := &file_stream_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1072,7 +1135,7 @@ func (x *Credentials) String() string {
 func (*Credentials) ProtoMessage() {}
 
 func (x *Credentials) ProtoReflect() protoreflect.Message {
-	mi := &file_stream_proto_msgTypes[15]
+	mi := &file_stream_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1085,7 +1148,7 @@ func (x *Credentials) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Credentials.ProtoReflect.Descriptor instead.
 func (*Credentials) Descriptor() ([]byte, []int) {
-	return file_stream_proto_rawDescGZIP(), []int{15}
+	return file_stream_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Credentials) GetUsername() string {
@@ -1110,7 +1173,7 @@ type ConfirmedRequest struct {
 
 func (x *ConfirmedRequest) Reset() {
 	*x = ConfirmedRequest{}
-	mi := &file_stream_proto_msgTypes[16]
+	mi := &file_stream_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1122,7 +1185,7 @@ func (x *ConfirmedRequest) String() string {
 func (*ConfirmedRequest) ProtoMessage() {}
 
 func (x *ConfirmedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_stream_proto_msgTypes[16]
+	mi := &file_stream_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1135,7 +1198,7 @@ func (x *ConfirmedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmedRequest.ProtoReflect.Descriptor instead.
 func (*ConfirmedRequest) Descriptor() ([]byte, []int) {
-	return file_stream_proto_rawDescGZIP(), []int{16}
+	return file_stream_proto_rawDescGZIP(), []int{17}
 }
 
 type ConfirmedResponse struct {
@@ -1151,7 +1214,7 @@ type ConfirmedResponse struct {
 
 func (x *ConfirmedResponse) Reset() {
 	*x = ConfirmedResponse{}
-	mi := &file_stream_proto_msgTypes[17]
+	mi := &file_stream_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1163,7 +1226,7 @@ func (x *ConfirmedResponse) String() string {
 func (*ConfirmedResponse) ProtoMessage() {}
 
 func (x *ConfirmedResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_stream_proto_msgTypes[17]
+	mi := &file_stream_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1176,7 +1239,7 @@ func (x *ConfirmedResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConfirmedResponse.ProtoReflect.Descriptor instead.
 func (*ConfirmedResponse) Descriptor() ([]byte, []int) {
-	return file_stream_proto_rawDescGZIP(), []int{17}
+	return file_stream_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ConfirmedResponse) GetSets() []*Set {
@@ -1210,7 +1273,7 @@ type Set struct {
 
 func (x *Set) Reset() {
 	*x = Set{}
-	mi := &file_stream_proto_msgTypes[18]
+	mi := &file_stream_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1222,7 +1285,7 @@ func (x *Set) String() string {
 func (*Set) ProtoMessage() {}
 
 func (x *Set) ProtoReflect() protoreflect.Message {
-	mi := &file_stream_proto_msgTypes[18]
+	mi := &file_stream_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1235,7 +1298,7 @@ func (x *Set) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Set.ProtoReflect.Descriptor instead.
 func (*Set) Descriptor() ([]byte, []int) {
-	return file_stream_proto_rawDescGZIP(), []int{18}
+	return file_stream_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Set) GetPolicies() []*Confirmed {
@@ -1263,7 +1326,7 @@ type Confirmed struct {
 
 func (x *Confirmed) Reset() {
 	*x = Confirmed{}
-	mi := &file_stream_proto_msgTypes[19]
+	mi := &file_stream_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1275,7 +1338,7 @@ func (x *Confirmed) String() string {
 func (*Confirmed) ProtoMessage() {}
 
 func (x *Confirmed) ProtoReflect() protoreflect.Message {
-	mi := &file_stream_proto_msgTypes[19]
+	mi := &file_stream_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1288,7 +1351,7 @@ func (x *Confirmed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Confirmed.ProtoReflect.Descriptor instead.
 func (*Confirmed) Descriptor() ([]byte, []int) {
-	return file_stream_proto_rawDescGZIP(), []int{19}
+	return file_stream_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Confirmed) GetName() *Name {
@@ -1323,7 +1386,7 @@ type Withheld struct {
 
 func (x *Withheld) Reset() {
 	*x = Withheld{}
-	mi := &file_stream_proto_msgTypes[20]
+	mi := &file_stream_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1335,7 +1398,7 @@ func (x *Withheld) String() string {
 func (*Withheld) ProtoMessage() {}
 
 func (x *Withheld) ProtoReflect() protoreflect.Message {
-	mi := &file_stream_proto_msgTypes[20]
+	mi := &file_stream_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1348,7 +1411,7 @@ func (x *Withheld) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Withheld.ProtoReflect.Descriptor instead.
 func (*Withheld) Descriptor() ([]byte, []int) {
-	return file_stream_proto_rawDescGZIP(), []int{20}
+	return file_stream_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Withheld) GetName() *Name {
@@ -1387,7 +1450,7 @@ type Enforcer struct {
 
 func (x *Enforcer) Reset() {
 	*x = Enforcer{}
-	mi := &file_stream_proto_msgTypes[21]
+	mi := &file_stream_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1399,7 +1462,7 @@ func (x *Enforcer) String() string {
 func (*Enforcer) ProtoMessage() {}
 
 func (x *Enforcer) ProtoReflect() protoreflect.Message {
-	mi := &file_stream_proto_msgTypes[21]
+	mi := &file_stream_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1412,7 +1475,7 @@ func (x *Enforcer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Enforcer.ProtoReflect.Descriptor instead.
 func (*Enforcer) Descriptor() ([]byte, []int) {
-	return file_stream_proto_rawDescGZIP(), []int{21}
+	return file_stream_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Enforcer) GetNamespace() string {
@@ -1479,14 +1542,15 @@ const file_stream_proto_rawDesc = "" +
 	"\x05Token\x12\x14\n" +
 	"\x05token\x18\x01 \x01(\tR\x05token\"A\n" +
 	"\x06Health\x127\n" +
-	"\vunreachable\x18\x01 \x03(\v2\x15.weir.stream.v1.LoginR\vunreachable\"\xce\x02\n" +
+	"\vunreachable\x18\x01 \x03(\v2\x15.weir.stream.v1.LoginR\vunreachable\"\x8f\x03\n" +
 	"\vFromManager\x12-\n" +
 	"\x05begin\x18\x01 \x01(\v2\x15.weir.stream.v1.BeginH\x00R\x05begin\x12*\n" +
 	"\x04part\x18\x02 \x01(\v2\x14.weir.stream.v1.PartH\x00R\x04part\x12;\n" +
 	"\rremove_policy\x18\x03 \x01(\v2\x14.weir.stream.v1.NameH\x00R\fremovePolicy\x12>\n" +
 	"\x0eremove_backend\x18\x04 \x01(\v2\x15.weir.stream.v1.LoginH\x00R\rremoveBackend\x12*\n" +
 	"\x04keep\x18\x05 \x01(\v2\x14.weir.stream.v1.KeepH\x00R\x04keep\x120\n" +
-	"\x06commit\x18\x06 \x01(\v2\x16.weir.stream.v1.CommitH\x00R\x06commitB\t\n" +
+	"\x06commit\x18\x06 \x01(\v2\x16.weir.stream.v1.CommitH\x00R\x06commit\x12?\n" +
+	"\vauthorities\x18\a \x01(\v2\x1b.weir.stream.v1.AuthoritiesH\x00R\vauthoritiesB\t\n" +
 	"\amessage\"#\n" +
 	"\x05Begin\x12\x1a\n" +
 	"\bcomplete\x18\x01 \x01(\bR\bcomplete\".\n" +
@@ -1500,7 +1564,9 @@ const file_stream_proto_rawDesc = "" +
 	"\x04Keep\x12(\n" +
 	"\x04name\x18\x01 \x01(\v2\x14.weir.stream.v1.NameR\x04name\"\"\n" +
 	"\x06Commit\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\fR\aversion\"8\n" +
+	"\aversion\x18\x01 \x01(\fR\aversion\"1\n" +
+	"\vAuthorities\x12\"\n" +
+	"\fcertificates\x18\x01 \x01(\fR\fcertificates\"8\n" +
 	"\x04Name\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\"U\n" +
@@ -1570,7 +1636,7 @@ func file_stream_proto_rawDescGZIP() []byte {
 	return file_stream_proto_rawDescData
 }
 
-var file_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_stream_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_stream_proto_goTypes = []any{
 	(*FromEnforcer)(nil),      // 0: weir.stream.v1.FromEnforcer
 	(*Hello)(nil),             // 1: weir.stream.v1.Hello
@@ -1583,56 +1649,58 @@ var file_stream_proto_goTypes = []any{
 	(*Item)(nil),              // 8: weir.stream.v1.Item
 	(*Keep)(nil),              // 9: weir.stream.v1.Keep
 	(*Commit)(nil),            // 10: weir.stream.v1.Commit
-	(*Name)(nil),              // 11: weir.stream.v1.Name
-	(*Login)(nil),             // 12: weir.stream.v1.Login
-	(*Policy)(nil),            // 13: weir.stream.v1.Policy
-	(*Backend)(nil),           // 14: weir.stream.v1.Backend
-	(*Credentials)(nil),       // 15: weir.stream.v1.Credentials
-	(*ConfirmedRequest)(nil),  // 16: weir.stream.v1.ConfirmedRequest
-	(*ConfirmedResponse)(nil), // 17: weir.stream.v1.ConfirmedResponse
-	(*Set)(nil),               // 18: weir.stream.v1.Set
-	(*Confirmed)(nil),         // 19: weir.stream.v1.Confirmed
-	(*Withheld)(nil),          // 20: weir.stream.v1.Withheld
-	(*Enforcer)(nil),          // 21: weir.stream.v1.Enforcer
+	(*Authorities)(nil),       // 11: weir.stream.v1.Authorities
+	(*Name)(nil),              // 12: weir.stream.v1.Name
+	(*Login)(nil),             // 13: weir.stream.v1.Login
+	(*Policy)(nil),            // 14: weir.stream.v1.Policy
+	(*Backend)(nil),           // 15: weir.stream.v1.Backend
+	(*Credentials)(nil),       // 16: weir.stream.v1.Credentials
+	(*ConfirmedRequest)(nil),  // 17: weir.stream.v1.ConfirmedRequest
+	(*ConfirmedResponse)(nil), // 18: weir.stream.v1.ConfirmedResponse
+	(*Set)(nil),               // 19: weir.stream.v1.Set
+	(*Confirmed)(nil),         // 20: weir.stream.v1.Confirmed
+	(*Withheld)(nil),          // 21: weir.stream.v1.Withheld
+	(*Enforcer)(nil),          // 22: weir.stream.v1.Enforcer
 }
 var file_stream_proto_depIdxs = []int32{
 	1,  // 0: weir.stream.v1.FromEnforcer.hello:type_name -> weir.stream.v1.Hello
 	2,  // 1: weir.stream.v1.FromEnforcer.applied:type_name -> weir.stream.v1.Applied
 	3,  // 2: weir.stream.v1.FromEnforcer.token:type_name -> weir.stream.v1.Token
 	4,  // 3: weir.stream.v1.FromEnforcer.health:type_name -> weir.stream.v1.Health
-	12, // 4: weir.stream.v1.Health.unreachable:type_name -> weir.stream.v1.Login
+	13, // 4: weir.stream.v1.Health.unreachable:type_name -> weir.stream.v1.Login
 	6,  // 5: weir.stream.v1.FromManager.begin:type_name -> weir.stream.v1.Begin
 	7,  // 6: weir.stream.v1.FromManager.part:type_name -> weir.stream.v1.Part
-	11, // 7: weir.stream.v1.FromManager.remove_policy:type_name -> weir.stream.v1.Name
-	12, // 8: weir.stream.v1.FromManager.remove_backend:type_name -> weir.stream.v1.Login
+	12, // 7: weir.stream.v1.FromManager.remove_policy:type_name -> weir.stream.v1.Name
+	13, // 8: weir.stream.v1.FromManager.remove_backend:type_name -> weir.stream.v1.Login
 	9,  // 9: weir.stream.v1.FromManager.keep:type_name -> weir.stream.v1.Keep
 	10, // 10: weir.stream.v1.FromManager.commit:type_name -> weir.stream.v1.Commit
-	13, // 11: weir.stream.v1.Item.policy:type_name -> weir.stream.v1.Policy
-	14, // 12: weir.stream.v1.Item.backend:type_name -> weir.stream.v1.Backend
-	11, // 13: weir.stream.v1.Keep.name:type_name -> weir.stream.v1.Name
-	11, // 14: weir.stream.v1.Login.backend:type_name -> weir.stream.v1.Name
-	11, // 15: weir.stream.v1.Policy.name:type_name -> weir.stream.v1.Name
-	12, // 16: weir.stream.v1.Policy.login:type_name -> weir.stream.v1.Login
-	12, // 17: weir.stream.v1.Backend.login:type_name -> weir.stream.v1.Login
-	15, // 18: weir.stream.v1.Backend.redis:type_name -> weir.stream.v1.Credentials
-	15, // 19: weir.stream.v1.Backend.sentinel:type_name -> weir.stream.v1.Credentials
-	18, // 20: weir.stream.v1.ConfirmedResponse.sets:type_name -> weir.stream.v1.Set
-	21, // 21: weir.stream.v1.ConfirmedResponse.enforcers:type_name -> weir.stream.v1.Enforcer
-	19, // 22: weir.stream.v1.Set.policies:type_name -> weir.stream.v1.Confirmed
-	20, // 23: weir.stream.v1.Set.withheld:type_name -> weir.stream.v1.Withheld
-	11, // 24: weir.stream.v1.Confirmed.name:type_name -> weir.stream.v1.Name
-	12, // 25: weir.stream.v1.Confirmed.login:type_name -> weir.stream.v1.Login
-	11, // 26: weir.stream.v1.Withheld.name:type_name -> weir.stream.v1.Name
-	12, // 27: weir.stream.v1.Enforcer.unreachable:type_name -> weir.stream.v1.Login
-	0,  // 28: weir.stream.v1.Policies.Follow:input_type -> weir.stream.v1.FromEnforcer
-	16, // 29: weir.stream.v1.Peers.Confirmed:input_type -> weir.stream.v1.ConfirmedRequest
-	5,  // 30: weir.stream.v1.Policies.Follow:output_type -> weir.stream.v1.FromManager
-	17, // 31: weir.stream.v1.Peers.Confirmed:output_type -> weir.stream.v1.ConfirmedResponse
-	30, // [30:32] is the sub-list for method output_type
-	28, // [28:30] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	11, // 11: weir.stream.v1.FromManager.authorities:type_name -> weir.stream.v1.Authorities
+	14, // 12: weir.stream.v1.Item.policy:type_name -> weir.stream.v1.Policy
+	15, // 13: weir.stream.v1.Item.backend:type_name -> weir.stream.v1.Backend
+	12, // 14: weir.stream.v1.Keep.name:type_name -> weir.stream.v1.Name
+	12, // 15: weir.stream.v1.Login.backend:type_name -> weir.stream.v1.Name
+	12, // 16: weir.stream.v1.Policy.name:type_name -> weir.stream.v1.Name
+	13, // 17: weir.stream.v1.Policy.login:type_name -> weir.stream.v1.Login
+	13, // 18: weir.stream.v1.Backend.login:type_name -> weir.stream.v1.Login
+	16, // 19: weir.stream.v1.Backend.redis:type_name -> weir.stream.v1.Credentials
+	16, // 20: weir.stream.v1.Backend.sentinel:type_name -> weir.stream.v1.Credentials
+	19, // 21: weir.stream.v1.ConfirmedResponse.sets:type_name -> weir.stream.v1.Set
+	22, // 22: weir.stream.v1.ConfirmedResponse.enforcers:type_name -> weir.stream.v1.Enforcer
+	20, // 23: weir.stream.v1.Set.policies:type_name -> weir.stream.v1.Confirmed
+	21, // 24: weir.stream.v1.Set.withheld:type_name -> weir.stream.v1.Withheld
+	12, // 25: weir.stream.v1.Confirmed.name:type_name -> weir.stream.v1.Name
+	13, // 26: weir.stream.v1.Confirmed.login:type_name -> weir.stream.v1.Login
+	12, // 27: weir.stream.v1.Withheld.name:type_name -> weir.stream.v1.Name
+	13, // 28: weir.stream.v1.Enforcer.unreachable:type_name -> weir.stream.v1.Login
+	0,  // 29: weir.stream.v1.Policies.Follow:input_type -> weir.stream.v1.FromEnforcer
+	17, // 30: weir.stream.v1.Peers.Confirmed:input_type -> weir.stream.v1.ConfirmedRequest
+	5,  // 31: weir.stream.v1.Policies.Follow:output_type -> weir.stream.v1.FromManager
+	18, // 32: weir.stream.v1.Peers.Confirmed:output_type -> weir.stream.v1.ConfirmedResponse
+	31, // [31:33] is the sub-list for method output_type
+	29, // [29:31] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_stream_proto_init() }
@@ -1653,6 +1721,7 @@ func file_stream_proto_init() {
 		(*FromManager_RemoveBackend)(nil),
 		(*FromManager_Keep)(nil),
 		(*FromManager_Commit)(nil),
+		(*FromManager_Authorities)(nil),
 	}
 	file_stream_proto_msgTypes[8].OneofWrappers = []any{
 		(*Item_Policy)(nil),
@@ -1664,7 +1733,7 @@ func file_stream_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_stream_proto_rawDesc), len(file_stream_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

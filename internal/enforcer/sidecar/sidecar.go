@@ -2,8 +2,6 @@ package sidecar
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -24,7 +22,8 @@ type Config struct {
 	// where that is not the host.
 	Manager, ServerName string
 	// TokenFile holds the service account token for the stream, CAFile the
-	// authorities of the manager's certificate. Both are read anew when needed.
+	// authorities of the manager's certificate until it names others. Both are read
+	// anew when needed.
 	TokenFile, CAFile string
 	// Patience is how long to wait for the first set before being ready without.
 	Patience time.Duration
@@ -61,8 +60,9 @@ func New(ctx context.Context, config Config) (*Server, error) {
 		return nil, err
 	}
 	s.feed = newFeed(s.Enforced)
+	managers := &authorities{path: config.CAFile, serverName: config.ServerName}
 	s.client = distribution.NewClient(distribution.ClientOptions{
-		Manager: config.Manager, TLS: config.tls, Token: config.token, Build: config.Build, Features: policycache.Known(),
+		Manager: config.Manager, TLS: managers.config, Trust: managers.tell, Token: config.token, Build: config.Build, Features: policycache.Known(),
 		Apply: func(set *distribution.Set) error {
 			err := s.feed.apply(set)
 			s.Metrics.Reloaded(err == nil)
@@ -106,16 +106,4 @@ func (c *Config) token() (string, error) {
 		return "", fmt.Errorf("the service account token: %w", err)
 	}
 	return strings.TrimSpace(string(token)), nil
-}
-
-func (c *Config) tls() (*tls.Config, error) {
-	authorities, err := os.ReadFile(c.CAFile)
-	if err != nil {
-		return nil, fmt.Errorf("the manager's authorities: %w", err)
-	}
-	roots := x509.NewCertPool()
-	if !roots.AppendCertsFromPEM(authorities) {
-		return nil, fmt.Errorf("%s holds no certificate in PEM form", c.CAFile)
-	}
-	return &tls.Config{RootCAs: roots, ServerName: c.ServerName, MinVersion: tls.VersionTLS13}, nil
 }
